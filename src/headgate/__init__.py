@@ -1,0 +1,87 @@
+"""headgate lets in as many AI agents as machines and accounts can take, and never one more.
+
+    from headgate import Gate
+
+    gate = Gate.open()
+    with gate.slot("anthropic/claude-opus-4-6", task="oracle-2"):
+        ...
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headgate.core.views import (
+        Capacity,
+        Event,
+        PoolStatus,
+        Queue,
+        Running,
+        Status,
+        Waiting,
+    )
+    from headgate.errors import (
+        CancelledWorkError,
+        ConfigError,
+        GateClosedError,
+        HeadgateError,
+        HoldExpiredError,
+        NoRoomError,
+        StoreCorruptError,
+        StoreError,
+        StoreFullError,
+        StoreTooNewError,
+        StoreUnavailableError,
+        TooHeavyError,
+        UsageError,
+        WaitTimeoutError,
+    )
+    from headgate.gate import Gate, Lease, Slot
+
+_FROM = {
+    "headgate.gate": ("Gate", "Lease", "Slot"),
+    "headgate.core.views": (
+        "Capacity", "Event", "PoolStatus", "Queue", "Running", "Status", "Waiting",
+    ),
+    "headgate.errors": (
+        "CancelledWorkError", "ConfigError", "GateClosedError", "HeadgateError",
+        "HoldExpiredError", "NoRoomError", "StoreCorruptError", "StoreError", "StoreFullError",
+        "StoreTooNewError", "StoreUnavailableError", "TooHeavyError", "UsageError",
+        "WaitTimeoutError",
+    ),
+}  # fmt: skip
+_WHERE = {name: module for module, names in _FROM.items() for name in names}
+
+__all__ = [
+    "CancelledWorkError",
+    "Capacity",
+    "ConfigError",
+    "Event",
+    "Gate",
+    "GateClosedError",
+    "HeadgateError",
+    "HoldExpiredError",
+    "Lease",
+    "NoRoomError",
+    "PoolStatus",
+    "Queue",
+    "Running",
+    "Slot",
+    "Status",
+    "StoreCorruptError",
+    "StoreError",
+    "StoreFullError",
+    "StoreTooNewError",
+    "StoreUnavailableError",
+    "TooHeavyError",
+    "UsageError",
+    "WaitTimeoutError",
+    "Waiting",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used: the command line needs few of them."""
+    if name in _WHERE:
+        return getattr(import_module(_WHERE[name]), name)
+    raise AttributeError(f"module 'headgate' has no attribute {name!r}")

@@ -1,0 +1,125 @@
+"""Durations, priorities, limits and weights, as people write them."""
+
+import math
+import re
+
+from headgate.errors import UsageError
+
+FOREVER = 2**62
+"""A time that never comes, in milliseconds: until somebody resumes."""
+
+CLASSES = ("interactive", "normal", "background")
+_NUMBER = {"interactive": 10, "normal": 0, "background": -10}
+_MOST = 1_000_000
+_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_LONGEST_MS = 366 * _UNITS["d"]
+
+
+def parse_duration(value: object, what: str = "duration") -> int:
+    """Milliseconds from `2s`, `1m30s`, `500ms`, `1h`, or a plain number of seconds."""
+    total: float | None = None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        total = value * 1_000
+    elif isinstance(value, str):
+        text = value.strip().lower().replace(" ", "")
+        try:
+            total = float(text) * 1_000
+        except ValueError:
+            if text and _PART.sub("", text) == "":
+                total = sum(float(n) * _UNITS[u] for n, u in _PART.findall(text))
+    if total is None or math.isnan(total) or total < 0:
+        raise UsageError(
+            f"bad {what} {value!r}: expected a time such as 2s, 500ms, 1m30s, 1h or 30 (seconds)"
+        )
+    if total > _LONGEST_MS:
+        raise UsageError(f"bad {what} {value!r}: at most 366d is allowed")
+    return round(total)
+
+
+def show_duration(ms: float) -> str:
+    """A duration in at most two units: `850 ms`, `4.2s`, `1m30s`, `2h05m`, `3d4h`."""
+    if ms < 0:
+        return "0s"
+    if ms < 1_000:
+        return f"{round(ms)}ms"
+    seconds = ms / 1_000
+    if seconds < 10 and round(seconds, 1) % 1:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}m{rest:02d}s" if rest else f"{minutes}m"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours}h{minutes:02d}m" if minutes else f"{hours}h"
+    days, hours = divmod(hours, 24)
+    return f"{days}d{hours}h" if hours else f"{days}d"
+
+
+def parse_priority(value: object) -> int:
+    """A priority's number; higher goes first. Names stand for 10, 0 and -10."""
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        text = value.strip().lower()
+        if text in _NUMBER:
+            return _NUMBER[text]
+        if re.fullmatch(r"[+-]?\d{1,9}", text):
+            value = int(text)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MOST:
+        return value
+    raise UsageError(
+        f"bad priority {value!r}: expected interactive, normal, background, "
+        f"or a whole number from -{_MOST} to {_MOST} (higher goes first)"
+    )
+
+
+def priority_class(number: int) -> str:
+    """The class a priority belongs to: 10 and above interactive, -10 and below background."""
+    if number >= _NUMBER["interactive"]:
+        return "interactive"
+    return "background" if number <= _NUMBER["background"] else "normal"
+
+
+def parse_limit(value: object, what: str = "limit") -> int:
+    """A pool's limit: a whole number of seats, at least one."""
+    number = _whole(value)
+    if number is None or not 1 <= number <= _MOST:
+        hint = " (to let nothing in, use: headgate pause POOL)" if number == 0 else ""
+        raise UsageError(
+            f"bad {what} {value!r}: expected a whole number from 1 to {_MOST}{hint}"
+        )
+    return number
+
+
+def parse_weight(value: object) -> int:
+    """How many seats a piece of work takes in each of its pools."""
+    number = _whole(value)
+    if number is None or not 1 <= number <= _MOST:
+        raise UsageError(f"bad weight {value!r}: expected a whole number from 1 to {_MOST}")
+    return number
+
+
+def parse_task(value: object) -> str:
+    """A task's name, one printable line; empty for none."""
+    if value is None:
+        return ""
+    text = value.strip() if isinstance(value, str) else None
+    if text is None or len(text) > 200 or not text.isprintable():
+        raise UsageError(
+            f"bad task {str(value)[:60]!r}: expected one printable line of at most 200 characters"
+        )
+    return text
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str) and re.fullmatch(r"\s*\+?\d{1,12}\s*", value):
+        return int(value)
+    return None

@@ -1,0 +1,191 @@
+"""Who is next, and why the others are not.
+
+Tickets with the same pools, class and lender form a *lane*; only the heads of lanes compete, so a
+decision costs the same with ten waiting or a million. One pass looks at the heads in the order of
+the line (priority, then since when, then arrival):
+
+- A head for which every pool has room is granted, and the next of its lane takes its place.
+- A head that is blocked closes its lane for this pass, and the pass goes on to the next lane: a
+  full pool never delays work that does not need it.
+
+That alone would starve whoever needs several seats at once, because single seats are snapped up one
+by one by later tickets. So each blocked head remembers, per pool, how often a later ticket took
+seats there (`overtaken`). Once it was overtaken in *every* pool it needs, no pool is simply
+full for everyone and it is being starved. From then on free seats are *kept* for it, beginning with
+the pool where it was overtaken least (the slowest to turn over) and moving to the next only when
+the first is complete. A seat is thus kept idle no longer than the faster pools take to free theirs,
+and nothing is kept on behalf of a pool that nobody gets into.
+
+Within a pass seats are only taken, never given back, so one pass is enough: whoever was blocked
+early is still blocked at its end.
+"""
+
+from collections.abc import Callable, Iterable
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from headgate.core.pools import Pool
+
+Order = tuple[int, int, int]
+"""Where a ticket stands: urgency (minus its priority), since when, arrival. Smaller is earlier."""
+
+
+class Reason(NamedTuple):
+    """Why something waits: a stable code, the pool, and the figures behind it."""
+
+    code: str
+    pool: str
+    used: int = 0
+    limit: int | None = None
+    until: int | None = None
+    note: str = ""
+
+
+class Need(NamedTuple):
+    """Seats wanted in one pool. `place` is where they are counted: host pools count per machine."""
+
+    pool: Pool
+    place: str
+    seats: int
+
+
+class Head(NamedTuple):
+    """The first ticket of a lane."""
+
+    order: Order
+    lane: int
+    cls: str
+    needs: tuple[Need, ...]
+    overtaken: dict[str, int]
+
+    @property
+    def id(self) -> int:
+        """The ticket's id."""
+        return self.order[2]
+
+
+class Use:
+    """Seats in use, per place: held by leases, resting after a release, kept for a starved head."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, int] = {}
+        self.by_class: dict[tuple[str, str], int] = {}
+        self.resting: dict[str, int] = {}
+        self.kept: dict[str, int] = {}
+
+    def take(self, place: str, cls: str, seats: int) -> None:
+        """Count seats as held (or, with a negative number, as given back)."""
+        self.held[place] = self.held.get(place, 0) + seats
+        self.by_class[place, cls] = self.by_class.get((place, cls), 0) + seats
+
+    def rest(self, place: str, seats: int) -> None:
+        """Count seats as resting."""
+        self.resting[place] = self.resting.get(place, 0) + seats
+
+
+def blocked_by(need: Need, cls: str, use: Use, now: int) -> Reason | None:
+    """Why this pool cannot give these seats to this class now, or None if it can."""
+    pool, place, seats = need
+    if pool.paused(now):
+        return Reason("pool_paused", pool.name, until=pool.paused_until, note=pool.pause_note)
+    limit = pool.limit
+    if limit is None or seats <= 0:
+        return None
+    held = use.held.get(place, 0)
+    resting = use.resting.get(place, 0)
+    free = limit - held - resting
+    reserved = _reserved(pool, place, cls, use) if pool.reserve else 0
+    kept = use.kept.get(place, 0)
+    if free - reserved - kept >= seats:
+        return None
+    used = held + resting
+    if seats > limit:
+        return Reason("too_heavy", pool.name, seats, limit)
+    if limit - held < seats:
+        return Reason("pool_full", pool.name, used, limit)
+    if free < seats:
+        return Reason("cooling", pool.name, used, limit)
+    if free - reserved < seats:
+        classes = ", ".join(name for name, _ in pool.reserve if name != cls)
+        return Reason("reserved", pool.name, used, limit, note=classes)
+    return Reason("kept", pool.name, used, limit)
+
+
+def _reserved(pool: Pool, place: str, cls: str, use: Use) -> int:
+    """Seats this class must leave to others; at least one seat always stays open to everyone."""
+    unused = sum(
+        max(0, seats - use.by_class.get((place, other), 0))
+        for other, seats in pool.reserve
+        if other != cls
+    )
+    return min(unused, max(0, (pool.limit or 0) - 1))
+
+
+def obstacles(head: Head, use: Use, now: int) -> tuple[Reason, ...]:
+    """All that keeps this head from its seats; empty if it can have them."""
+    found = (blocked_by(need, head.cls, use, now) for need in head.needs)
+    return tuple(reason for reason in found if reason)
+
+
+def keep_seats(head: Head, use: Use, now: int) -> None:
+    """Keep free seats for a head that is being starved, slowest pool first."""
+    wanted = [need for need in head.needs if need.seats > 0 and need.pool.limit is not None]
+    if not wanted or any(need.place not in head.overtaken for need in wanted):
+        return
+    if any(need.pool.paused(now) or need.seats > (need.pool.limit or 0) for need in wanted):
+        return
+    for need in sorted(wanted, key=lambda n: (head.overtaken[n.place], n.place)):
+        taken = sum(d.get(need.place, 0) for d in (use.held, use.resting, use.kept))
+        free = max(0, (need.pool.limit or 0) - taken)
+        use.kept[need.place] = use.kept.get(need.place, 0) + min(free, need.seats)
+        if free < need.seats:
+            return
+
+
+class Outcome(NamedTuple):
+    """What a pass found: why each blocked lane is blocked, and which heads were overtaken."""
+
+    blocked: dict[int, tuple[Reason, ...]]
+    overtaken: list[Head]
+
+
+def settle(
+    heads: Iterable[Head], use: Use, now: int, grant: Callable[[Head], Head | None]
+) -> Outcome:
+    """Grant all that can be granted, in the order of the line.
+
+    `grant` moves the rows of a granted head and returns the next of its lane, if any.
+    """
+    queue = list(heads)
+    heapify(queue)
+    waiting: list[Head] = []
+    changed: dict[int, Head] = {}
+    blocked: dict[int, tuple[Reason, ...]] = {}
+    use.kept.clear()
+    while queue:
+        head = heappop(queue)
+        reasons = obstacles(head, use, now)
+        if reasons:
+            blocked[head.lane] = reasons
+            waiting.append(head)
+            keep_seats(head, use, now)
+            continue
+        for need in head.needs:
+            use.take(need.place, head.cls, need.seats)
+        for other in waiting:
+            if _overtake(other, head):
+                changed[other.id] = other
+        following = grant(head)
+        if following is not None:
+            heappush(queue, following)
+    return Outcome(blocked, list(changed.values()))
+
+
+def _overtake(waiting: Head, winner: Head) -> bool:
+    """Note in a waiting head each pool in which a later ticket was just given seats."""
+    taken = {need.place for need in winner.needs if need.seats > 0}
+    wanted = [n.place for n in waiting.needs if n.seats > 0 and n.pool.limit is not None]
+    lost = [place for place in wanted if place in taken]
+    for place in lost:
+        waiting.overtaken[place] = waiting.overtaken.get(place, 0) + 1
+    return bool(lost)

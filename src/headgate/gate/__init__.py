@@ -1,0 +1,13 @@
+"""The runtime of one process: it opens a store, takes part in the line, and holds leases.
+
+roll        who is alive, told by the kernel; how to wake one another
+strays      programs that carry a lease's mark, wherever they ended up
+clerk       group commit, wake-ups, timers, the watch: one thread, used by both faces
+lease       the seats a program holds, and how they are given back
+gate        the face for programs: `async with gate.slot(…)`, or plain `with`
+"""
+
+from headgate.gate.gate import Gate, Slot
+from headgate.gate.lease import Lease
+
+__all__ = ["Gate", "Lease", "Slot"]

@@ -1,0 +1,403 @@
+"""The face for programs.
+
+    gate = Gate.open()
+    with gate.slot("anthropic/claude-opus-4-6", task="oracle-2"):
+        ...
+
+    async with gate.slot("anthropic/claude-opus-4-6", task="oracle-2") as lease:
+        ...
+"""
+
+import atexit
+import math
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from headgate import config as configuration
+from headgate.core.amounts import parse_duration, parse_priority, parse_task, parse_weight, priority_class
+from headgate.core.keys import NO_KEY, parse_key, parse_pattern
+from headgate.core.pools import parse_view
+from headgate.core.views import Capacity, Event, Queue, Status, Waiting
+from headgate.errors import GateClosedError, HeadgateError, UsageError, WaitTimeoutError
+from headgate.gate.clerk import Clerk
+from headgate.gate.errand import Errand, Wish
+from headgate.gate.lease import Lease
+from headgate.gate.strays import MARK
+from headgate.ledger import look, tune
+from headgate.ledger.admit import Request
+from headgate.ledger.ledger import Pages
+from headgate.store import Store, open_store
+
+if TYPE_CHECKING:
+    import asyncio
+
+_OPEN: "weakref.WeakSet[Gate]" = weakref.WeakSet()
+
+
+class Gate:
+    """An open gate: asks for seats, holds them, and tells what is going on. Any thread may use it."""
+
+    def __init__(
+        self, store: Store, *, config: configuration.Watched | None = None, view: str = ""
+    ) -> None:
+        self._config = config or configuration.Watched(None)
+        self._view = view
+        self._pages = Pages(self._config.config.pools)
+        self._clerk = Clerk(store, self._pages, self._reload)
+        self._lender = 0
+        _OPEN.add(self)
+
+    @classmethod
+    def open(
+        cls,
+        url: str | None = None,
+        *,
+        config: str | Path | None = None,
+        limits: Mapping[str, int] | None = None,
+    ) -> "Gate":
+        """Open the gate of a store: by default the one that this person's programs share.
+
+        `config` names a configuration file in place of the usual one. `limits` are this gate's own
+        and beat all others, like HEADGATE_LIMITS.
+        """
+        path = Path(config) if config is not None else configuration.find()
+        text = os.environ.get("HEADGATE_LIMITS", "")
+        view = parse_view(text)
+        if limits:
+            own = parse_view(",".join(f"{name}={n}" for name, n in limits.items()), "limits")
+            merged = {part.rpartition("=")[0]: part for part in f"{view},{own}".split(",") if part}
+            view = parse_view(",".join(merged.values()))
+        watched = configuration.Watched(path)
+        return cls(open_store(url), config=watched, view=view)
+
+    def slot(  # noqa: PLR0913 - all of it is optional, and said by name
+        self,
+        key: str | None = None,
+        *,
+        task: str | None = None,
+        priority: str | int | None = None,
+        since: float | None = None,
+        weight: int = 1,
+        timeout: float | str | None = None,
+        on_wait: Callable[[Waiting], None] | None = None,
+        on_end: Callable[[HeadgateError], None] | None = None,
+        label: str = "",
+        marked: bool = False,
+    ) -> "Slot":
+        """Seats for one piece of work, for use with `async with` or `with`.
+
+        key       what the work uses, as in `anthropic/claude-opus-4-6`; None for no model
+        task      whom it is for; identity only, it never changes what is counted
+        priority  `interactive`, `normal`, `background`, or a number (higher goes first)
+        since     when the task's current prompt began (seconds since the epoch); now if None
+        weight    how many seats it takes in each of its pools
+        timeout   wait at most so long (seconds, or `2m`), then WaitTimeoutError; 0 for NoRoomError
+                  at once; None to wait as long as it takes
+        on_wait   called with a `Waiting` when the request has to queue, and when its position
+                  or reason changes; never when it is let in at once
+        on_end    called when somebody cancels the work or it outlives its pool's `max_hold`;
+                  by default an asyncio task is cancelled, and a thread is left alone
+        label     a word for people: what program this is
+        marked    programs started under the lease carry its mark in their environment, and keep
+                  its seats for as long as one of them lives
+        """
+        wait = None if timeout is None else parse_duration(timeout, "timeout") / 1000
+        lender = self._parent()
+        request = Request(
+            key=parse_key(key) if key is not None else NO_KEY,
+            member=self._clerk.roll.me,
+            machine=self._clerk.machine,
+            weight=parse_weight(weight),
+            urgency=-parse_priority(priority),
+            since=self._since(since),
+            task=parse_task(task),
+            label=parse_task(label),
+            marked=marked,
+            lender=lender,
+            view=self._view,
+        )
+        return Slot(self._clerk, request, wait, on_wait, on_end)
+
+    def status(self) -> Status:
+        """All pools at this moment."""
+        return self._clerk.read(lambda ledger: look.status(ledger, time.time(), self._view))
+
+    def capacity(self, key: str | None = None, *, priority: str | int | None = None) -> Capacity:
+        """Whether work with this key would be let in now, how much of it, and if not, why."""
+        parsed = parse_key(key) if key is not None else NO_KEY
+        cls = priority_class(parse_priority(priority))
+        lender = self._parent()
+        return self._clerk.read(
+            lambda ledger: look.capacity(ledger, parsed, cls, self._view, lender)
+        )
+
+    def queue(self, *, most: int = 100, skip: int = 0) -> Queue:
+        """What runs and what waits, in the order of the line."""
+        return self._clerk.read(lambda ledger: look.queue(ledger, time.time(), most, skip))
+
+    def events(self, *, after: int = -1, most: int = 100) -> tuple[Event, ...]:
+        """What happened after an event's id; the latest events by default."""
+        wall = time.time()
+        return self._clerk.read(
+            lambda ledger: tuple(
+                look.event(row, ledger, wall) for row in ledger.tx.events(after, most, 0)
+            )
+        )
+
+    def set_limit(self, pool: str, limit: int) -> None:
+        """Set a pool's limit by hand: persisted, and live at once everywhere."""
+        from headgate.core.amounts import parse_limit
+
+        name, seats = parse_pattern(pool), parse_limit(limit)
+        self._clerk.run(lambda ledger: tune.set_limit(ledger, name, seats))
+
+    def unset_limit(self, pool: str) -> None:
+        """Lift a pool's limit; everyone waiting for it is let in."""
+        name = parse_pattern(pool)
+        self._clerk.run(lambda ledger: tune.unset_limit(ledger, name))
+
+    def set_cooldown(self, pool: str, cooldown: float | str) -> None:
+        """Set how long seats freed from now on rest."""
+        name, rest = parse_pattern(pool), parse_duration(cooldown, "cooldown")
+        self._clerk.run(lambda ledger: tune.set_cooldown(ledger, name, rest))
+
+    def restore(self, pool: str) -> None:
+        """Forget what was set by hand for a pool: the configuration counts again."""
+        name = parse_pattern(pool)
+        self._clerk.run(lambda ledger: tune.restore(ledger, name))
+
+    def pause(self, pool: str, duration: float | str | None = None, *, note: str = "") -> None:
+        """Let nothing start in a pool for a while, or until it is resumed."""
+        name = parse_pattern(pool)
+        length = None if duration is None else parse_duration(duration)
+        self._clerk.run(lambda ledger: tune.pause(ledger, name, length, note))
+
+    def resume(self, pool: str) -> bool:
+        """End a pause; False if there was none."""
+        name = parse_pattern(pool)
+        return self._clerk.run(lambda ledger: tune.resume(ledger, name))
+
+    def close(self) -> None:
+        """Give everything back and let go of the store."""
+        self._clerk.close()
+
+    def __enter__(self) -> "Gate":
+        """Use the gate."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    async def __aenter__(self) -> "Gate":
+        """Use the gate."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close it, without making the event loop wait."""
+        import asyncio
+
+        await asyncio.to_thread(self.close)
+
+    def _since(self, since: float | None) -> int:
+        """A wall-clock time on the store's clock; 0 stands for now."""
+        if since is None:
+            return 0
+        if not isinstance(since, (int, float)) or not math.isfinite(since):
+            raise UsageError(f"bad since {since!r}: expected seconds since the epoch")
+        ago = (time.time() - since) * 1000
+        return round(self._clerk.store.now() - max(-(2.0**52), min(ago, 2.0**52))) or 1
+
+    def _parent(self) -> int:
+        """The lease this program itself runs under, if it is of the same store."""
+        mark = os.environ.get(MARK, "")
+        uid, _, id = mark.partition(".")
+        if not id.isdigit() or len(id) > 18:
+            return 0
+        return int(id) if uid == self._clerk.uid() else 0
+
+    def _reload(self) -> None:
+        fresh = self._config.fresh()
+        if fresh is not None:
+            self._pages.declare(fresh.pools)
+
+
+class Slot:
+    """Seats that are asked for on entering, and given back on leaving."""
+
+    def __init__(
+        self,
+        clerk: Clerk,
+        request: Request,
+        wait: float | None,
+        on_wait: Callable[[Waiting], None] | None,
+        on_end: Callable[[HeadgateError], None] | None,
+    ) -> None:
+        self._clerk = clerk
+        self._request = request
+        self._wait = wait
+        self._on_wait = on_wait
+        self._on_end = on_end
+        self._lease: Lease | None = None
+        self._task: asyncio.Task[Any] | None = None
+
+    def acquire(self) -> Lease:
+        """Wait for the seats in this thread; the caller releases the lease."""
+        if self._clerk.lookout.in_event_loop():
+            raise UsageError("this thread runs an event loop: use 'async with', not 'with'")
+        done = threading.Event()
+        wish = self._wish(lambda _: done.set(), self._on_wait)
+        try:
+            self._clerk.perform(wish)
+            if not done.wait(self._wait):
+                raise self._too_late()
+        except BaseException:
+            self._clerk.perform(self._clerk.withdraw(wish))
+            raise
+        return self._won(wish)
+
+    async def acquire_async(self) -> Lease:
+        """Wait for the seats without blocking the event loop; the caller releases the lease."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+
+        def told(_: Errand) -> None:
+            _call(loop, _resolve, future)
+
+        on_wait = self._on_wait
+        say = None if on_wait is None else lambda spot: _call(loop, on_wait, spot)
+        wish = self._wish(told, say)
+        self._clerk.submit(wish)
+        try:
+            if self._wait:
+                async with asyncio.timeout(self._wait):
+                    await future
+            else:
+                await future
+        except BaseException as error:
+            await self._abandon(wish)
+            raise self._too_late() if isinstance(error, TimeoutError) else error
+        return self._won(wish)
+
+    def __enter__(self) -> Lease:
+        """Wait for the seats."""
+        self._lease = self.acquire()
+        return self._lease
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give the seats back."""
+        if self._lease is not None:
+            self._lease.release()
+
+    async def __aenter__(self) -> Lease:
+        """Wait for the seats."""
+        import asyncio
+
+        self._task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        if self._on_end is None:
+            task = self._task
+            self._on_end = lambda _: _call(loop, task.cancel) if task else None
+        self._lease = await self.acquire_async()
+        return self._lease
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give the seats back; if the work was ended from outside, say by what."""
+        import asyncio
+
+        lease = self._lease
+        if lease is None:
+            return
+        if lease.take_release():
+            await self._given_back(lease.id)
+        if isinstance(error, asyncio.CancelledError) and lease.ended_by is not None and self._task:
+            self._task.uncancel()
+            raise lease.ended_by from None
+
+    def _wish(
+        self, told: Callable[[Wish], None], on_wait: Callable[[Waiting], None] | None
+    ) -> Wish:
+        wait = self._wait is None or self._wait > 0
+        return Wish(self._clerk, self._request, wait=wait, told=told, on_wait=on_wait)
+
+    def _won(self, wish: Wish) -> Lease:
+        if wish.error is not None:
+            raise wish.error
+        if wish.lease is None:
+            raise GateClosedError("this gate was closed while the request waited")
+        lease = wish.lease
+        lease.on_end = self._on_end
+        return lease
+
+    def _too_late(self) -> WaitTimeoutError:
+        return WaitTimeoutError(f"no seat became free within {self._wait:g}s")
+
+    async def _abandon(self, wish: Wish) -> None:
+        """Leave nothing behind, even if this task is cancelled once more meanwhile."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        self._clerk.submit(self._clerk.withdraw(wish, lambda _: _call(loop, _resolve, done)))
+        await asyncio.shield(done)
+
+    async def _given_back(self, id: int) -> None:
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        self._clerk.release(id, lambda _: _call(loop, _resolve, done))
+        await asyncio.shield(done)
+
+
+def _resolve(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _call(loop: "asyncio.AbstractEventLoop", function: Callable[..., Any], *values: Any) -> None:
+    """Call something in an event loop's thread; at once if this is it."""
+    import asyncio
+
+    if asyncio._get_running_loop() is loop:
+        function(*values)
+        return
+    try:
+        loop.call_soon_threadsafe(function, *values)
+    except RuntimeError:  # the loop is gone, and with it whoever wanted to know
+        pass
+
+
+@atexit.register
+def _close_all() -> None:
+    for gate in list(_OPEN):
+        gate.close()
+
+
+def _after_fork() -> None:
+    """A forked child has its parent's descriptors; with them it would pass for its parent."""
+    for gate in list(_OPEN):
+        gate._clerk.abandon()
+    _OPEN.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

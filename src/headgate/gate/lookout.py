@@ -1,0 +1,236 @@
+"""One thread per process that sleeps until something happens, and then sees to it.
+
+It sleeps on the pipes (see `roll`): a nudge from its own process, a wake-up from another, the end of
+a process it watches. And on the clock: a cooldown or pause that ends, a lease held for too long. While
+this process waits for seats, it also looks up once a second in case a message got lost.
+"""
+
+import os
+import select
+import sys
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING
+
+from headgate.core.amounts import show_duration
+from headgate.errors import HeadgateError, HoldExpiredError, StoreError
+from headgate.gate import overdue
+from headgate.gate.roll import FolderRoll
+from headgate.ledger import leave, watch
+from headgate.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from headgate.gate.clerk import Clerk
+
+_TICK = 1.0
+
+
+class Lookout:
+    """The thread, started when there is first something to look out for."""
+
+    def __init__(self, clerk: "Clerk") -> None:
+        self._clerk = clerk
+        self._thread: threading.Thread | None = None
+        self._poll = select.poll()
+        self._pipe = (-1, -1)
+        self._plan = watch.NOTHING
+        self._due: float | None = None
+        self._watched: dict[int, str] = {}
+        self._wake_fd = -1
+        self._deadlines: dict[int, tuple[float, float]] = {}
+        self._called = False
+        self._stopping = False
+
+    @property
+    def on_watch(self) -> bool:
+        """Whether this process is its machine's watchman."""
+        return self._plan.on_watch
+
+    def start(self) -> None:
+        """Start the thread, unless it runs."""
+        with self._clerk.tiny_lock:
+            if self._thread is not None or self._stopping:
+                return
+            self._pipe = os.pipe()
+            os.set_blocking(self._pipe[0], False)
+            os.set_blocking(self._pipe[1], False)
+            self._poll.register(self._pipe[0], select.POLLIN)
+            self._thread = threading.Thread(
+                target=_loop, args=(weakref.ref(self),), name="headgate", daemon=True
+            )
+            self._thread.start()
+
+    def nudge(self) -> None:
+        """Make the thread look at what there is to do."""
+        self.start()
+        if self._pipe[1] >= 0:
+            try:
+                os.write(self._pipe[1], b"!")
+            except BlockingIOError:
+                pass
+
+    def call(self) -> None:
+        """Make the thread find out what others did for this process."""
+        self._called = True
+        self.nudge()
+
+    def stop(self) -> None:
+        """End the thread, and let go of every descriptor."""
+        self._stopping = True
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            self.nudge()
+            thread.join(timeout=5)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of every descriptor in a forked child, where the thread does not exist."""
+        self._stopping = True
+        for fd in (*self._watched, *self._pipe):
+            if fd >= 0:
+                os.close(fd)
+        self._watched = {}
+        self._pipe = (-1, -1)
+
+    def in_event_loop(self) -> bool:
+        """Whether the calling thread runs an event loop, which must not wait for a disk."""
+        asyncio = sys.modules.get("asyncio")
+        return asyncio is not None and asyncio._get_running_loop() is not None
+
+    def set_deadline(self, lease: int, seconds: float) -> None:
+        """End a lease if it is still held after so long."""
+        self._deadlines[lease] = (time.monotonic() + seconds, seconds)
+
+    def follow(self, plan: watch.Plan) -> None:
+        """Look out for this from now on. Called with the clerk's lock held."""
+        if plan is watch.NOTHING and self._plan is watch.NOTHING:
+            return
+        self._plan = plan
+        self._due = None if plan.due_in is None else time.monotonic() + plan.due_in / 1000
+        if threading.current_thread() is not self._thread:
+            self.nudge()
+
+    def turn(self) -> bool:
+        """Sleep, then see to whatever happened; False when it is time to end."""
+        events = self._poll.poll(self._timeout())
+        if self._stopping:
+            return False
+        ended = False
+        for fd, _ in events:
+            if fd == self._pipe[0]:
+                os.read(fd, 4096)
+            elif fd == self._wake_fd:
+                self._clerk.roll.drain()
+                self._called = True
+            else:
+                self._unwatch(fd)
+                ended = True
+        try:
+            self._see_to_it(ended=ended)
+        except StoreError:
+            time.sleep(_TICK / 10)  # the store is not well; what runs goes on, the next turn tries again
+        return not self._stopping
+
+    def _see_to_it(self, *, ended: bool) -> None:
+        clerk = self._clerk
+        clerk.work()
+        self._end_overdue()
+        now = time.monotonic()
+        if ended or (self._due is not None and now >= self._due):
+            self._due = None
+            clerk.run(_tidy)
+        if self._called or (clerk.waiters and now >= self._next_tick):
+            self._called = False
+            self._next_tick = now + _TICK
+            if clerk.catch_up():
+                clerk.run(_tidy)
+            if self.on_watch:
+                overdue.end_orphans(clerk)
+        if clerk.unfinished and now >= self._next_retry:
+            self._next_retry = now + _TICK
+            for errand in [clerk.unfinished.popleft() for _ in range(len(clerk.unfinished))]:
+                clerk.submit(errand)
+        self._rewatch()
+
+    _next_tick = 0.0
+    _next_retry = 0.0
+
+    def _timeout(self) -> float | None:
+        now = time.monotonic()
+        times = [deadline for deadline, _ in self._deadlines.values()]
+        if self._due is not None:
+            times.append(self._due)
+        if self._clerk.waiters:
+            times.append(max(self._next_tick, now + 0.01))
+        if self._clerk.unfinished:
+            times.append(max(self._next_retry, now + 0.01))
+        return max(0.0, min(times) - now) * 1000 + 1 if times else None
+
+    def _end_overdue(self) -> None:
+        now = time.monotonic()
+        for id, (deadline, seconds) in list(self._deadlines.items()):
+            lease = self._clerk.leases.get(id)
+            if lease is None:
+                del self._deadlines[id]
+            elif now >= deadline:
+                del self._deadlines[id]
+                allowed = show_duration(seconds * 1000)
+                text = f"held longer than its pool's max_hold of {allowed}"
+                self._clerk.run(
+                    lambda ledger, lease=lease, text=text: ledger.tell(  # type: ignore[misc]
+                        "overdue", text, work=lease.id, key=lease.key, task=lease.task
+                    )
+                )
+                lease.end(HoldExpiredError(f"lease {id} was {text}; its work is being ended"))
+
+    def _rewatch(self) -> None:
+        """Bring the watched descriptors in line with the plan."""
+        roll = self._clerk.roll
+        if roll.wake_fd >= 0 and self._wake_fd < 0:
+            self._wake_fd = roll.wake_fd
+            self._poll.register(self._wake_fd, select.POLLIN)
+        for fd, name in list(self._watched.items()):
+            if name not in self._plan.members and not name.isdigit():
+                self._unwatch(fd)
+        names = set(self._watched.values())
+        for member in self._plan.members - names:
+            fd = roll.watch(member)
+            if fd is not None:
+                self._watched[fd] = member
+                self._poll.register(fd, 0)
+        if self.on_watch and isinstance(roll, FolderRoll):
+            self._watch_strays({pid for pids in roll.strays.values() for pid in pids}, names)
+
+    def _watch_strays(self, pids: set[int], names: set[str]) -> None:
+        if not hasattr(os, "pidfd_open"):
+            return
+        for pid in pids:
+            if str(pid) not in names:
+                try:
+                    fd = os.pidfd_open(pid)
+                except OSError:
+                    continue
+                self._watched[fd] = str(pid)
+                self._poll.register(fd, select.POLLIN)
+
+    def _unwatch(self, fd: int) -> None:
+        if self._watched.pop(fd, None) is not None:
+            self._poll.unregister(fd)
+            os.close(fd)
+
+
+def _loop(lookout: "weakref.ref[Lookout]") -> None:
+    """Turn until told to stop, or until nobody has the gate any more."""
+    while (it := lookout()) is not None:
+        try:
+            if not it.turn():
+                return
+        except HeadgateError:
+            return
+        del it
+
+
+def _tidy(ledger: Ledger) -> None:
+    leave.sweep(ledger)
+    ledger.unsettled = True

@@ -1,0 +1,52 @@
+"""End programs that nobody minds any more and that hold their seats for too long."""
+
+import threading
+from typing import TYPE_CHECKING
+
+from headgate.gate.strays import carriers, end
+from headgate.ledger import leave
+from headgate.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from headgate.gate.clerk import Clerk
+
+_GRACE = 10.0
+
+
+def end_orphans(clerk: "Clerk") -> None:
+    """End what holds seats beyond `max_hold` without a process of ours to end it.
+
+    The seats are freed by the end of the programs, and by nothing else.
+    """
+    for mark, id in clerk.read(_overdue):
+        clerk.run(lambda ledger, id=id: _note(ledger, id))  # type: ignore[misc]
+
+        def find(mark: str = mark) -> list[int]:
+            return carriers([mark]).get(mark, [])
+
+        threading.Thread(target=end, args=(find, _GRACE), daemon=True).start()
+
+
+def _overdue(ledger: Ledger) -> list[tuple[str, int]]:
+    if not any(pool.max_hold for pool in ledger.book.pools.values()):
+        return []
+    found = []
+    for lease in ledger.tx.leases(0, 10_000):
+        holds = [pool.max_hold for pool in ledger.book.of(lease.key) if pool.max_hold]
+        if (
+            holds
+            and lease.marked
+            and not lease.cancel
+            and ledger.now - lease.granted > min(holds)
+            and not ledger.census.listening(lease.member)
+        ):
+            found.append((leave.mark(ledger.tx.uid(), lease.id), lease.id))
+    return found
+
+
+def _note(ledger: Ledger, id: int) -> None:
+    lease = ledger.tx.lease(id)
+    if lease is not None:
+        text = "held longer than its pool's max_hold, with no process of headgate left to end it"
+        ledger.tx.change_lease(lease._replace(cancel=text))
+        ledger.tell("overdue", text, work=id, key=lease.key, task=lease.task)

@@ -1,0 +1,114 @@
+"""Programs that carry a lease's mark in their environment, wherever they ended up.
+
+An inherited pipe is dropped by programs that close what they do not know (the children of Node and
+Python programs have lost it); the environment is passed on by nearly all. A program that has shed
+both is out of sight.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+MARK = "HEADGATE_LEASE"
+_PROC = Path("/proc")
+
+
+def carriers(marks: Collection[str]) -> dict[str, list[int]]:
+    """Which living processes carry which of these marks."""
+    if not marks:
+        return {}
+    found: dict[str, list[int]] = {}
+    for pid, mark in _marked():
+        if mark in marks:
+            found.setdefault(mark, []).append(pid)
+    return found
+
+
+def _marked() -> Iterator[tuple[int, str]]:
+    if (_PROC / "self" / "environ").exists():
+        return _marked_in_proc()
+    return _marked_by_psutil()
+
+
+def _marked_in_proc() -> Iterator[tuple[int, str]]:
+    wanted = f"{MARK}=".encode()
+    for name in os.listdir(_PROC):  # noqa: PTH208 - called within a transaction
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123 - as above
+                environment = file.read()
+        except OSError:
+            continue
+        if wanted in environment:
+            for entry in environment.split(b"\0"):
+                if entry.startswith(wanted):
+                    yield int(name), entry[len(wanted) :].decode(errors="replace")
+                    break
+
+
+def _marked_by_psutil() -> Iterator[tuple[int, str]]:
+    import psutil  # noqa: PLC0415 - only where there is no /proc
+
+    for process in psutil.process_iter():
+        try:
+            mark = process.environ().get(MARK)
+        except (psutil.Error, OSError):
+            continue
+        if mark and process.status() != psutil.STATUS_ZOMBIE:
+            yield process.pid, mark
+
+
+def end(
+    find: Callable[[], Collection[int]],
+    grace: float,
+    *,
+    patience: float = 5.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> bool:
+    """End programs: ask them to stop, and after `grace` seconds make them. False if any is left.
+
+    They are looked for again and again: a program on its way out may start others.
+    """
+    deadline = clock() + grace
+    asked: set[int] = set()
+    while clock() < deadline + patience:
+        pids = set(find())
+        if not pids:
+            return True
+        forced = clock() >= deadline
+        for pid in pids if forced else pids - asked:
+            _signal(pid, signal.SIGKILL if forced else signal.SIGTERM)
+        asked |= pids
+        time.sleep(0.02)
+    return not find()
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def family(pid: int) -> set[int]:
+    """A process and everything it has started, as far as parents are known."""
+    import psutil  # noqa: PLC0415 - takes a while to load, and is needed only to end a program
+
+    try:
+        process = psutil.Process(pid)
+        everyone = [process, *process.children(recursive=True)]
+    except psutil.Error:
+        return set()
+    return {one.pid for one in everyone if one.is_running() and not _zombie(one)}
+
+
+def _zombie(process: "psutil.Process") -> bool:  # type: ignore[name-defined]  # noqa: F821
+    import psutil  # noqa: PLC0415 - loaded by the caller already
+
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return True

@@ -1,0 +1,11 @@
+"""The transactions: rules applied to rows, whatever the store.
+
+rows        one row type per table, and `Tx`: what a store's open transaction can do
+ledger      an open transaction with its book of pools, its count of seats and its clock reading
+admit       ask for seats, settle the line, hand seats to the next
+leave       give seats back, leave the line, bury the dead
+tune        limits, cooldowns, pauses
+look        status, capacity, queue, why
+
+Nothing here waits, sleeps or looks at a clock: a transaction begins with the time it is given.
+"""

@@ -1,0 +1,194 @@
+"""Ask for seats, settle the line, hand seats to the next."""
+
+import json
+from typing import NamedTuple
+
+from headgate.core import line
+from headgate.core.amounts import priority_class
+from headgate.core.line import Head, Need, Reason
+from headgate.errors import TooHeavyError
+from headgate.ledger import leave
+from headgate.ledger.ledger import Ledger
+from headgate.ledger.rows import Lane, Lease, Ticket
+
+
+class Request(NamedTuple):
+    """What is asked for: how much, of what, for whom."""
+
+    key: str
+    member: str
+    machine: str
+    weight: int = 1
+    urgency: int = 0
+    since: int = 0
+    task: str = ""
+    label: str = ""
+    marked: bool = False
+    lender: int = 0
+    view: str = ""
+
+    @property
+    def cls(self) -> str:
+        """The priority class."""
+        return priority_class(-self.urgency)
+
+
+def ask(ledger: Ledger, request: Request) -> int:
+    """Grant the request at once, or put it into the line; returns its id either way.
+
+    Nobody is passed: if anyone waits for a seat this request would take too, it joins
+    the line, and the line is settled at the end of the transaction.
+    """
+    needs, chain = ledger.needs(
+        request.key, request.machine, request.weight, lender=request.lender, view=request.view
+    )
+    for need in needs:
+        if need.pool.limit is not None and need.seats > need.pool.limit:
+            raise TooHeavyError(
+                f"weight {request.weight} can never fit into pool {need.pool.name}, whose limit is "
+                f"{need.pool.limit}: use a smaller weight, or raise the limit with "
+                f"headgate limits set '{need.pool.name}' N"
+            )
+    id = ledger.tx.next_id()
+    order = (request.urgency, request.since, id)
+    newcomer = Head(order, 0, request.cls, needs, {})
+    if not _somebody_waits_for(ledger, needs):
+        if line.obstacles(newcomer, ledger.use, ledger.now) and leave.sweep(ledger):
+            needs, chain = ledger.needs(
+                request.key,
+                request.machine,
+                request.weight,
+                lender=request.lender,
+                view=request.view,
+            )
+            newcomer = newcomer._replace(needs=needs)
+        if not line.obstacles(newcomer, ledger.use, ledger.now):
+            for need in needs:
+                ledger.use.take(need.place, request.cls, need.seats)
+            _grant(ledger, _lease(ledger, id, request, chain), waited=0)
+            return id
+    lane = ledger.tx.lane(
+        request.machine, request.key, request.cls, request.lender, request.view
+    )
+    ticket = Ticket(
+        id,
+        lane,
+        request.urgency,
+        request.since,
+        ledger.now,
+        request.weight,
+        request.task,
+        request.member,
+        request.label,
+        int(request.marked),
+        "",
+    )
+    ledger.tx.add_ticket(ticket)
+    ledger.unsettled = True
+    return id
+
+
+def _somebody_waits_for(ledger: Ledger, needs: tuple[Need, ...]) -> bool:
+    wanted = {need.place for need in needs if need.seats > 0}
+    if not wanted:
+        return False
+    for lane in ledger.tx.lanes():
+        theirs, _ = ledger.needs(lane.key, lane.machine, 1, view=lane.view)
+        if any(need.place in wanted for need in theirs):
+            return True
+    return False
+
+
+def settle(ledger: Ledger) -> None:
+    """Hand free seats to those who wait, in order."""
+    ledger.unsettled = False
+    ledger.tx.drop_rests(ledger.now)
+    lanes = {lane.id: lane for lane in ledger.tx.lanes()}
+    if not lanes:
+        return
+    heads = [head for lane in lanes.values() if (head := _head(ledger, lane))]
+
+    def grant(head: Head) -> Head | None:
+        lane = lanes[head.lane]
+        ticket = ledger.tx.drop_ticket(head.id)
+        if ticket is None:
+            return None
+        request = Request(
+            lane.key,
+            ticket.member,
+            lane.machine,
+            ticket.weight,
+            ticket.urgency,
+            ticket.since,
+            ticket.task,
+            ticket.label,
+            bool(ticket.marked),
+            lane.lender,
+            lane.view,
+        )
+        _, chain = ledger.needs(
+            lane.key, lane.machine, ticket.weight, lender=lane.lender, view=lane.view
+        )
+        lease = _lease(ledger, ticket.id, request, chain)
+        _grant(ledger, lease, waited=ledger.now - ticket.arrived)
+        ledger.woken.add(ticket.member)
+        return _head(ledger, lane)
+
+    outcome = line.settle(heads, ledger.use, ledger.now, grant)
+    ledger.blocked = outcome.blocked
+    for head in outcome.overtaken:
+        ledger.tx.set_overtaken(head.id, json.dumps(head.overtaken))
+
+
+def _head(ledger: Ledger, lane: Lane) -> Head | None:
+    """The first ticket of a lane whose process still lives."""
+    while (ticket := ledger.tx.head(lane.id)) is not None:
+        if ledger.census.listening(ticket.member):
+            return make_head(ledger, lane, ticket)
+        leave.bury(ledger, ticket.member)
+    return None
+
+
+def make_head(ledger: Ledger, lane: Lane, ticket: Ticket) -> Head:
+    """A ticket as the rules see it."""
+    needs, _ = ledger.needs(
+        lane.key, lane.machine, ticket.weight, lender=lane.lender, view=lane.view
+    )
+    overtaken = json.loads(ticket.overtaken) if ticket.overtaken else {}
+    return Head(ticket.order, lane.id, lane.cls, needs, overtaken)
+
+
+def _lease(ledger: Ledger, id: int, request: Request, chain: int) -> Lease:
+    return Lease(
+        id,
+        request.machine,
+        request.key,
+        request.cls,
+        request.urgency,
+        request.weight,
+        request.task,
+        request.member,
+        request.label,
+        int(request.marked),
+        ledger.now,
+        chain,
+        request.lender if chain else 0,
+        0,
+        "",
+    )
+
+
+def _grant(ledger: Ledger, lease: Lease, waited: int) -> None:
+    if lease.lender:
+        lender = ledger.tx.lease(lease.lender)
+        if lender is not None and not lender.chain:
+            ledger.tx.change_lease(lender._replace(chain=lease.chain))
+    ledger.tx.add_lease(lease)
+    ledger.granted[lease.id] = lease
+    text = f"after {waited / 1000:.1f}s in line" if waited else ""
+    ledger.tell("granted", text, work=lease.id, key=lease.key, task=lease.task)
+
+
+def reasons_for(ledger: Ledger, lane: int) -> tuple[Reason, ...]:
+    """Why a lane was blocked when the line was last settled in this transaction."""
+    return ledger.blocked.get(lane, ())

@@ -1,0 +1,155 @@
+"""An open transaction, with its book of pools, its count of seats and its clock reading."""
+
+from collections.abc import Iterable, Mapping
+
+from headgate.core.keys import HOST, NO_KEY, matches
+from headgate.core.line import Need, Reason, Use
+from headgate.core.pools import Book, Declared, Pool, Tuned, book, read_view
+from headgate.ledger.rows import Census, Happening, Lease, Tx
+
+
+class Pages:
+    """Makes the book of pools, and keeps the last one while nothing that it says has changed."""
+
+    def __init__(self, declared: Mapping[str, Declared]) -> None:
+        self._declared = declared
+        self._tuned: tuple[Tuned, ...] | None = None
+        self._book: Book | None = None
+
+    def declare(self, declared: Mapping[str, Declared]) -> None:
+        """Use another configuration from now on."""
+        self._declared = declared
+        self._book = None
+
+    def book(self, tuned: tuple[Tuned, ...]) -> Book:
+        """The book for what was set by hand so far."""
+        if self._book is None or tuned != self._tuned:
+            self._tuned = tuned
+            self._book = book(self._declared, tuned)
+        return self._book
+
+
+class Ledger:
+    """One transaction's view of everything. Lives as long as the transaction does.
+
+    What must happen after the commit is collected here: `woken` (members with news), `granted`
+    (leases that came out of the line), `buried` (members found dead).
+    """
+
+    def __init__(self, tx: Tx, pages: Pages, now: int, census: Census, machine: str) -> None:
+        self.tx = tx
+        self.now = now
+        self.census = census
+        self.machine = machine
+        self.book = pages.book(tx.tuned())
+        self.woken: set[str] = set()
+        self.granted: dict[int, Lease] = {}
+        self.buried: list[str] = []
+        self.blocked: dict[int, tuple[Reason, ...]] = {}
+        self.unsettled = False
+        self.swept = False
+        self._pages = pages
+        self._use: Use | None = None
+        self._counted: set[str] = set()
+
+    @property
+    def use(self) -> Use:
+        """Seats in use, counted from the rows the first time it is asked for."""
+        if self._use is None:
+            self._use = Use()
+            self._counted = set(self.book.pools)
+            self._count(self._use, self._counted)
+            for rest in self.tx.rests():
+                if rest.until > self.now:
+                    self._use.rest(rest.place, rest.seats)
+        return self._use
+
+    def _count(self, use: Use, names: Iterable[str]) -> None:
+        for row in self.tx.held():
+            for name in names:
+                if matches(name, row.key):
+                    use.take(place(name, row.machine), row.cls, row.seats)
+        chains: dict[int, list[Lease]] = {}
+        for lease in self.tx.families():
+            chains.setdefault(lease.chain, []).append(lease)
+        for members in chains.values():
+            for where, seats in chain_seats(members, names).items():
+                use.take(where, members[0].cls, seats)
+
+    def under(self, view: str) -> Book:
+        """The book as seen through a view, with the seats of pools that only it names counted."""
+        seen = self.book.under(view)
+        if view:
+            extra = set(read_view(view)) - self._counted
+            if extra and self._use is not None:
+                self._count(self._use, extra)
+                self._counted |= extra
+        return seen
+
+    def rebook(self) -> None:
+        """Look at the pools again after one was changed; whoever waits may profit."""
+        self.book = self._pages.book(self.tx.tuned())
+        self._use = None
+        self.unsettled = True
+
+    def needs(
+        self, key: str, machine: str, weight: int, *, lender: int = 0, view: str = ""
+    ) -> tuple[tuple[Need, ...], int]:
+        """The seats a piece of work must get, and the chain it would join by borrowing (or 0).
+
+        Work that is started by a lease's own program borrows that lease's seats while it
+        waits, and needs only what they do not cover.
+        """
+        _ = self.use
+        pools = self.under(view).of(key)
+        covered: Mapping[str, int] = {}
+        chain = 0
+        if lender:
+            covered, chain = self._lent(lender, [pool.name for pool in pools])
+        return tuple(
+            Need(pool, where := place(pool.name, machine), max(0, weight - covered.get(where, 0)))
+            for pool in pools
+        ), chain
+
+    def _lent(self, lender: int, names: list[str]) -> tuple[Mapping[str, int], int]:
+        lease = self.tx.lease(lender)
+        if lease is None:
+            return {}, 0
+        family = self.tx.family(lease.chain) if lease.chain else [lease]
+        if any(member.lender == lender for member in family):
+            return {}, 0
+        return chain_seats(family, names), lease.chain or lease.id
+
+    def tell(  # noqa: PLR0913 - an event has this many columns
+        self,
+        kind: str,
+        text: str = "",
+        *,
+        work: int = 0,
+        key: str = NO_KEY,
+        task: str = "",
+        pool: str = "",
+    ) -> None:
+        """Keep an event."""
+        self.tx.add_event(Happening(0, self.now, kind, work, key, task, pool, text))
+
+
+def place(pool: str, machine: str) -> str:
+    """Where a pool's seats are counted: the pool `host` exists once per machine."""
+    return f"{HOST}@{machine}" if pool == HOST else pool
+
+
+def chain_seats(members: list[Lease], names: Iterable[str]) -> dict[str, int]:
+    """The seats a family uses in each place: its members lend, so only the heaviest counts."""
+    seats: dict[str, int] = {}
+    for lease in members:
+        for name in names:
+            if matches(name, lease.key):
+                where = place(name, lease.machine)
+                seats[where] = max(seats.get(where, 0), lease.weight)
+    return seats
+
+
+def limited(pools: Iterable[Pool]) -> bool:
+    """Whether any of these pools could make work wait."""
+    return any(pool.limit is not None or pool.paused_until is not None for pool in pools)

@@ -1,0 +1,306 @@
+"""Status, capacity, queue, why: what can be read off the books. Nothing here writes."""
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from headgate.core import line
+from headgate.core.amounts import FOREVER
+from headgate.core.keys import matches
+from headgate.core.line import Head, Need, Order, Reason
+from headgate.core.pools import Pool
+from headgate.core.views import Capacity, Event, PoolStatus, Queue, Running, Status, Waiting, explain
+from headgate.ledger import admit
+from headgate.ledger.ledger import Ledger, place
+from headgate.ledger.rows import Happening, Lane, Lease, Ticket
+
+_PAGE = 100
+
+
+class Spot(NamedTuple):
+    """A ticket's place in the line."""
+
+    position: int
+    reasons: tuple[Reason, ...]
+    eta: int | None
+
+
+class Survey:
+    """The line at one moment: each lane's head, what blocks it, and where its seats are counted."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.lanes = {lane.id: lane for lane in ledger.tx.lanes()}
+        self.blocked: dict[int, tuple[Reason, ...]] = {}
+        self.needs: dict[int, tuple[Need, ...]] = {}
+        heads: list[Head] = []
+        for lane in self.lanes.values():
+            ticket = ledger.tx.head(lane.id)
+            if ticket is not None:
+                heads.append(admit.make_head(ledger, lane, ticket))
+        use = ledger.use
+        use.kept.clear()
+        for head in sorted(heads):
+            reasons = line.obstacles(head, use, ledger.now)
+            self.blocked[head.lane] = reasons
+            self.needs[head.lane] = head.needs
+            if reasons:
+                line.keep_seats(head, use, ledger.now)
+
+    def queued(self, pool: str, where: str) -> int:
+        """How many tickets need a seat in this place."""
+        return sum(
+            lane.waiting
+            for lane in self.lanes.values()
+            if matches(pool, lane.key) and place(pool, lane.machine) == where
+        )
+
+    def spot(self, ticket: Ticket) -> Spot:
+        """Where a ticket stands: behind how many, in the longest of the lines that hold it up."""
+        reasons = self.reasons(ticket.lane)
+        position = 1 + max(self._ahead(ticket, reason.pool) for reason in reasons)
+        return Spot(position, reasons, self.eta(reasons[0], position))
+
+    def reasons(self, lane: int) -> tuple[Reason, ...]:
+        """What blocks a lane; `next` if nothing does any more."""
+        found = self.blocked.get(lane, ())
+        return found or (Reason("next", _tightest(self.needs.get(lane, ()))),)
+
+    def _ahead(self, ticket: Ticket, pool: str) -> int:
+        own = self.lanes[ticket.lane]
+        where = place(pool, own.machine)
+        return sum(
+            self.ledger.tx.rank(lane.id, ticket.order)
+            for lane in self.lanes.values()
+            if lane.id == own.id
+            or (matches(pool, lane.key) and place(pool, lane.machine) == where)
+        )
+
+    def eta(self, reason: Reason, position: int) -> int | None:
+        """In how many milliseconds a ticket at this position may expect its seat."""
+        pause = 0
+        if reason.until is not None:
+            if reason.until >= FOREVER:
+                return None
+            pause = reason.until - self.ledger.now
+        pool = self.ledger.book.pools.get(reason.pool)
+        limit = reason.limit or (pool.limit if pool else None)
+        hold = self._usual_hold(reason.pool)
+        if limit is None or hold is None:
+            return pause or None
+        return pause + round(hold * position / limit)
+
+    def _usual_hold(self, pool: str) -> float | None:
+        running = [row.key for row in self.ledger.tx.held() if matches(pool, row.key)]
+        waiting = [lane.key for lane in self.lanes.values() if matches(pool, lane.key)]
+        return self.ledger.tx.usual_hold(running) or self.ledger.tx.usual_hold(waiting)
+
+    def in_order(self) -> Iterator[tuple[Lane, Ticket]]:
+        """Everyone who waits, in the order of the line."""
+        queue: list[tuple[Order, int, Iterator[Ticket]]] = []
+        tickets: dict[int, Ticket] = {}
+        for lane in self.lanes:
+            rows = self._rows(lane)
+            first = next(rows, None)
+            if first is not None:
+                tickets[lane] = first
+                queue.append((first.order, lane, rows))
+        heapify(queue)
+        while queue:
+            _, lane, rows = heappop(queue)
+            yield self.lanes[lane], tickets[lane]
+            following = next(rows, None)
+            if following is not None:
+                tickets[lane] = following
+                heappush(queue, (following.order, lane, rows))
+
+    def _rows(self, lane: int) -> Iterator[Ticket]:
+        after: Order | None = None
+        while rows := self.ledger.tx.page(lane, after, _PAGE):
+            yield from rows
+            after = rows[-1].order
+
+
+def _tightest(needs: tuple[Need, ...]) -> str:
+    limited = [need.pool for need in needs if need.pool.limit is not None]
+    return min(limited, key=lambda p: (p.limit or 0, p.name)).name if limited else ""
+
+
+def status(ledger: Ledger, wall: float, view: str = "") -> Status:
+    """All pools, and what runs outside of every limit."""
+    survey = Survey(ledger)
+    book = ledger.under(view)
+    use = ledger.use
+    held = ledger.tx.held()
+    pools = []
+    for pool in book.pools.values():
+        where = place(pool.name, ledger.machine)
+        paused = pool.paused(ledger.now)
+        pools.append(
+            PoolStatus(
+                pool=pool.name,
+                limit=pool.limit,
+                configured_limit=pool.configured_limit,
+                source=pool.source,
+                in_use=use.held.get(where, 0),
+                cooling=use.resting.get(where, 0),
+                queued=survey.queued(pool.name, where),
+                paused=paused,
+                paused_until=_wall(pool.paused_until, ledger, wall) if paused else None,
+                cooldown_ms=pool.cooldown,
+                max_hold=None if pool.max_hold is None else pool.max_hold / 1000,
+                reserve=dict(pool.reserve),
+            )
+        )
+    unlimited: dict[str, int] = {}
+    for row in held:
+        if all(pool.limit is None for pool in book.of(row.key) if pool.name != "host"):
+            name = row.key or "(no model)"
+            unlimited[name] = unlimited.get(name, 0) + row.leases
+    running = sum(row.leases for row in held) + len(ledger.tx.families())
+    waiting = sum(lane.waiting for lane in survey.lanes.values())
+    return Status(tuple(pools), running, waiting, unlimited, wall)
+
+
+def _wall(at: int | None, ledger: Ledger, wall: float) -> float | None:
+    return None if at is None or at >= FOREVER else wall + (at - ledger.now) / 1000
+
+
+def capacity(ledger: Ledger, key: str, cls: str = "normal", view: str = "", lender: int = 0) -> Capacity:
+    """Whether work with this key would be let in now, how much of it, and if not, when."""
+    survey = Survey(ledger)
+    needs, _ = ledger.needs(key, ledger.machine, 1, lender=lender, view=view)
+    reasons = line.obstacles(Head((0, 0, 0), 0, cls, needs, {}), ledger.use, ledger.now)
+    places = {need.place for need in needs if need.seats > 0}
+    queued = sum(
+        lane.waiting
+        for lane in survey.lanes.values()
+        if any(need.place in places for need in survey.needs.get(lane.id, ()))
+    )
+    if queued and not reasons:
+        pool = _tightest(needs)
+        reasons = (Reason("behind", pool),) if places else ()
+    free = 0 if reasons else _free(needs, cls, ledger)
+    eta: float | None = None
+    if reasons:
+        later = survey.eta(reasons[0], queued + 1)
+        eta = None if later is None else later / 1000
+    paused = any(reason.code == "pool_paused" for reason in reasons)
+    return Capacity(
+        key=key,
+        state="paused" if paused else "full" if reasons else "near" if _near(needs, free) else "open",
+        free=free,
+        queued=queued,
+        retry_after=None if not reasons else min(60.0, max(1.0, eta or 5.0)),
+        eta=eta,
+        reason=explain(reasons[0], ledger.now) if reasons else None,
+        code=reasons[0].code if reasons else None,
+    )
+
+
+def _free(needs: tuple[Need, ...], cls: str, ledger: Ledger) -> int | None:
+    """How many more pieces of weight one fit, found by asking the same rule as admission."""
+    most = [_room(need.pool, need, cls, ledger) for need in needs if need.pool.limit is not None]
+    return min(most) if most else None
+
+
+def _room(pool: Pool, need: Need, cls: str, ledger: Ledger) -> int:
+    low, high = 0, pool.limit or 0
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = line.blocked_by(need._replace(seats=middle), cls, ledger.use, ledger.now) is None
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
+
+
+def _near(needs: tuple[Need, ...], free: int | None) -> bool:
+    limits = [need.pool.limit for need in needs if need.pool.limit is not None]
+    return free is not None and free <= max(1, min(limits) // 5)
+
+
+def waiting(ledger: Ledger, ids: list[int], wall: float) -> dict[int, Waiting]:
+    """Where these tickets stand; those no longer in line are left out."""
+    tickets = [row for id in ids if (row := ledger.tx.ticket(id)) is not None]
+    if not tickets:
+        return {}
+    survey = Survey(ledger)
+    return {
+        row.id: _waiting(ledger, survey.lanes[row.lane], row, survey.spot(row), wall)
+        for row in tickets
+    }
+
+
+def _waiting(ledger: Ledger, lane: Lane, ticket: Ticket, spot: Spot, wall: float) -> Waiting:
+    reason = spot.reasons[0]
+    return Waiting(
+        id=ticket.id,
+        key=lane.key,
+        task=ticket.task,
+        priority=-ticket.urgency,
+        weight=ticket.weight,
+        label=ticket.label,
+        position=spot.position,
+        code=reason.code,
+        pool=reason.pool,
+        reason="; ".join(explain(reason, ledger.now) for reason in spot.reasons),
+        eta=None if spot.eta is None else spot.eta / 1000,
+        since=wall - (ledger.now - ticket.since) / 1000,
+        waited=(ledger.now - ticket.arrived) / 1000,
+    )
+
+
+def running(ledger: Ledger, lease: Lease, wall: float) -> Running:
+    """A lease, as people want to see it."""
+    listening = ledger.census.listening(lease.member)
+    state = "cancelling" if lease.cancel else "running" if listening else "orphaned"
+    held = (ledger.now - lease.granted) / 1000
+    return Running(
+        id=lease.id,
+        key=lease.key,
+        task=lease.task,
+        priority=-lease.urgency,
+        weight=lease.weight,
+        label=lease.label,
+        state=state,
+        started=wall - held,
+        held=held,
+        pid=lease.pid,
+        borrows=lease.lender or None,
+    )
+
+
+def queue(ledger: Ledger, wall: float, most: int = 100, skip: int = 0) -> Queue:
+    """What runs and what waits. Positions are counted on the way, not looked up one by one."""
+    survey = Survey(ledger)
+    leases = ledger.tx.leases(0, max(1, most))
+    ahead: dict[str, int] = {}
+    page: list[Waiting] = []
+    for index, (lane, ticket) in enumerate(survey.in_order()):
+        if index >= skip + most:
+            break
+        needs = survey.needs.get(lane.id, ())
+        if index >= skip:
+            reasons = survey.reasons(lane.id)
+            places = [place(reason.pool, lane.machine) for reason in reasons]
+            position = 1 + max(ahead.get(where, 0) for where in places)
+            spot = Spot(position, reasons, survey.eta(reasons[0], position))
+            page.append(_waiting(ledger, lane, ticket, spot, wall))
+        for need in needs:
+            ahead[need.place] = ahead.get(need.place, 0) + 1
+    total = sum(lane.waiting for lane in survey.lanes.values())
+    return Queue(tuple(running(ledger, row, wall) for row in leases), tuple(page), total)
+
+
+def event(row: Happening, ledger: Ledger, wall: float) -> Event:
+    """An event, with its time on the wall clock."""
+    at = wall - (ledger.now - row.at) / 1000
+    return Event(row.id, at, row.kind, row.work or None, row.key, row.task, row.pool, row.text)
+
+
+def why(ledger: Ledger, id: int, wall: float) -> Waiting | Running | tuple[Event, ...]:
+    """What is known about a piece of work: where it waits, that it runs, or how it ended."""
+    if (lease := ledger.tx.lease(id)) is not None:
+        return running(ledger, lease, wall)
+    if (spots := waiting(ledger, [id], wall)).get(id):
+        return spots[id]
+    return tuple(event(row, ledger, wall) for row in ledger.tx.events(-1, 20, id))

@@ -1,0 +1,234 @@
+"""One row type per table, and what an open transaction must be able to do with them.
+
+Times are whole milliseconds on the store's own clock, which never jumps.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol
+
+from headgate.core.line import Order
+from headgate.core.pools import Tuned
+
+
+class Member(NamedTuple):
+    """A living process that holds or waits, and the machine it is on."""
+
+    id: str
+    machine: str
+    pid: int
+    pid_space: str
+    joined: int
+
+
+class Lane(NamedTuple):
+    """Tickets that need the same seats under the same rules."""
+
+    id: int
+    machine: str
+    key: str
+    cls: str
+    lender: int
+    view: str
+    waiting: int
+
+
+class Ticket(NamedTuple):
+    """A request that waits for its seats."""
+
+    id: int
+    lane: int
+    urgency: int
+    since: int
+    arrived: int
+    weight: int
+    task: str
+    member: str
+    label: str
+    marked: int
+    overtaken: str
+
+    @property
+    def order(self) -> Order:
+        """Where it stands in the line."""
+        return (self.urgency, self.since, self.id)
+
+
+class Lease(NamedTuple):
+    """The seats one admitted piece of work holds.
+
+    `chain` is the id of the oldest lease of a family whose members lend each other their seats (0
+    for a lease that neither lends nor borrows), `lender` the lease it borrows from (0 for none).
+    `marked` leases belong to programs that carry the lease's mark in their environment.
+    """
+
+    id: int
+    machine: str
+    key: str
+    cls: str
+    urgency: int
+    weight: int
+    task: str
+    member: str
+    label: str
+    marked: int
+    granted: int
+    chain: int
+    lender: int
+    pid: int
+    cancel: str
+
+
+class Held(NamedTuple):
+    """Seats held by all unrelated leases of one machine, key and class."""
+
+    machine: str
+    key: str
+    cls: str
+    seats: int
+    leases: int
+
+
+class Rest(NamedTuple):
+    """Seats that rest after a release, in one place, until a time."""
+
+    place: str
+    seats: int
+    until: int
+
+
+class Happening(NamedTuple):
+    """An event, as kept."""
+
+    id: int
+    at: int
+    kind: str
+    work: int
+    key: str
+    task: str
+    pool: str
+    text: str
+
+
+class Tx(Protocol):
+    """An open transaction. Reads see its own writes; writes need a writing transaction."""
+
+    def uid(self) -> str:
+        """The name this store got when it was made."""
+
+    def next_id(self) -> int:
+        """A number never given before."""
+
+    def note(self, name: str) -> str:
+        """A small remembered text; empty if there is none."""
+
+    def set_note(self, name: str, text: str) -> None:
+        """Remember a small text."""
+
+    def tuned(self) -> tuple[Tuned, ...]:
+        """What was set by hand, for every pool touched."""
+
+    def tune(self, row: Tuned) -> None:
+        """Keep what was set by hand for a pool."""
+
+    def lanes(self) -> list[Lane]:
+        """The lanes in which someone waits."""
+
+    def lane(self, machine: str, key: str, cls: str, lender: int, view: str) -> int:
+        """The id of a lane, made if it is new."""
+
+    def lane_by_id(self, lane: int) -> Lane:
+        """A lane."""
+
+    def add_ticket(self, row: Ticket) -> None:
+        """Put a ticket into its lane."""
+
+    def drop_ticket(self, id: int) -> Ticket | None:
+        """Take a ticket out of the line; None if it is not there."""
+
+    def ticket(self, id: int) -> Ticket | None:
+        """A ticket."""
+
+    def head(self, lane: int) -> Ticket | None:
+        """The first ticket of a lane."""
+
+    def page(self, lane: int, after: Order | None, most: int) -> list[Ticket]:
+        """Tickets of a lane in order, after a place in the line."""
+
+    def rank(self, lane: int, order: Order) -> int:
+        """How many tickets of a lane stand before a place in the line."""
+
+    def set_overtaken(self, id: int, overtaken: str) -> None:
+        """Remember how often a ticket was overtaken."""
+
+    def waiting_member(self, machine: str, besides: str) -> str:
+        """Some other member of this machine with a ticket; empty if there is none."""
+
+    def tickets_of(self, member: str) -> list[Ticket]:
+        """A member's tickets."""
+
+    def add_lease(self, row: Lease) -> None:
+        """Keep a lease."""
+
+    def drop_lease(self, id: int) -> Lease | None:
+        """Remove a lease; None if it is not there."""
+
+    def lease(self, id: int) -> Lease | None:
+        """A lease."""
+
+    def leases(self, after: int, most: int) -> list[Lease]:
+        """Leases by id."""
+
+    def leases_of(self, member: str) -> list[Lease]:
+        """A member's leases."""
+
+    def family(self, chain: int) -> list[Lease]:
+        """The leases of one chain."""
+
+    def families(self) -> list[Lease]:
+        """The leases of every chain."""
+
+    def held(self) -> list[Held]:
+        """Seats held by leases that belong to no chain, counted."""
+
+    def change_lease(self, row: Lease) -> None:
+        """Keep a lease's chain, pid and cancel fields anew."""
+
+    def rests(self) -> list[Rest]:
+        """All resting seats."""
+
+    def add_rest(self, row: Rest) -> None:
+        """Let seats rest."""
+
+    def drop_rests(self, until: int) -> None:
+        """Forget seats whose rest is over."""
+
+    def learn_hold(self, key: str, held: int) -> None:
+        """Take a finished hold into the history of its key."""
+
+    def usual_hold(self, keys: Iterable[str]) -> float | None:
+        """How long work with these keys held its seats lately; None without history."""
+
+    def add_member(self, row: Member) -> None:
+        """Keep a member."""
+
+    def drop_member(self, id: str) -> None:
+        """Forget a member."""
+
+    def members(self) -> list[Member]:
+        """All members."""
+
+    def add_event(self, row: Happening) -> None:
+        """Keep an event (its id is given here), and forget the oldest beyond the bound."""
+
+    def events(self, after: int, most: int, work: int) -> list[Happening]:
+        """Events after an id (the newest ones if it is negative), of one piece of work if not 0."""
+
+
+class Census(Protocol):
+    """Who is alive. Asked inside a transaction, so it must be quick."""
+
+    def dead(self, members: Iterable[tuple[Member, Callable[[], list[str]]]]) -> list[str]:
+        """The ids of those that have ended; each comes with a way to get its leases' marks."""
+
+    def listening(self, member: str) -> bool:
+        """Whether a member's own process is there to be woken."""

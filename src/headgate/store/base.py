@@ -1,0 +1,30 @@
+"""What a store is to the layers above."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from headgate.ledger.rows import Tx
+
+
+class Store(Protocol):
+    """Rows, transactions and a clock.
+
+    A transaction is all or nothing: an exception inside leaves no trace. One store object is used
+    by one thread at a time; processes and threads that need their own open their own.
+    """
+
+    url: str
+    instant: bool
+    """Whether a transaction takes no longer than the code inside it: no disk, no network."""
+    folder: Path | None
+    """The folder that the processes of this store share; None if it lives in one process."""
+
+    def now(self) -> int:
+        """Milliseconds on this store's clock, which passes like time and never jumps."""
+
+    def transaction(self, *, write: bool) -> AbstractContextManager[Tx]:
+        """Open a transaction; a writing one excludes all others that write."""
+
+    def close(self) -> None:
+        """Let go of it. Rows stay."""

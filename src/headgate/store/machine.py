@@ -1,0 +1,47 @@
+"""Which machine this is, in which boot, and a clock that its processes share and nobody sets."""
+
+import os
+import sys
+import time
+from functools import lru_cache
+from pathlib import Path
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+@lru_cache(maxsize=1)
+def machine_id() -> str:
+    """A name for this machine since it was started: the same in all of its containers."""
+    if sys.platform == "linux":
+        try:
+            return Path("/proc/sys/kernel/random/boot_id").read_text()[:13]
+        except OSError:
+            pass
+    return _darwin_boot() or os.uname().nodename
+
+
+def _darwin_boot() -> str:
+    import ctypes  # noqa: PLC0415 - a second or two of nobody's time, and only on macOS
+
+    try:
+        sysctl = ctypes.CDLL(None).sysctlbyname
+    except (AttributeError, OSError):
+        return ""
+    size = ctypes.c_size_t(64)
+    text = ctypes.create_string_buffer(64)
+    failed = sysctl(b"kern.bootsessionuuid", text, ctypes.byref(size), None, 0)
+    return "" if failed else text.value.decode()[:13]
+
+
+def uptime_ms() -> int:
+    """Milliseconds since the machine was started."""
+    return time.clock_gettime_ns(_CLOCK) // 1_000_000
+
+
+@lru_cache(maxsize=1)
+def pid_space() -> str:
+    """Which processes this one can see: containers have process numbers of their own."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""

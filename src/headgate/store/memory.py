@@ -1,0 +1,294 @@
+"""Rows in the memory of one process: for programs that need no one else, and for tests."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from secrets import token_hex
+from typing import Any
+
+from headgate.core.line import Order
+from headgate.core.pools import Tuned
+from headgate.ledger.rows import Happening, Held, Lane, Lease, Member, Rest, Ticket
+from headgate.store.ordered import Ordered
+
+_EVENTS = 10_000
+
+
+class MemoryStore:
+    """A store that ends with its process. A transaction that fails is undone step by step."""
+
+    instant = True
+    folder = None
+
+    def __init__(self, name: str = "", *, clock: Callable[[], int] | None = None) -> None:
+        self.url = f"memory://{name}"
+        self._clock = clock
+        self.rows = _Rows()
+        self._lock = threading.RLock()
+
+    def now(self) -> int:
+        """Milliseconds since some moment before this process began."""
+        return self._clock() if self._clock else time.monotonic_ns() // 1_000_000
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator["_Rows"]:
+        """Open a transaction, one at a time."""
+        with self._lock:
+            rows = self.rows
+            try:
+                yield rows
+            except BaseException:
+                rows.undo_all()
+                raise
+            rows.forget_undo()
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class _Rows:
+    """All tables, and what undoes the changes of the transaction that is open."""
+
+    def __init__(self) -> None:
+        self._uid = token_hex(4)
+        self._last_id = 0
+        self._last_event = 0
+        self._notes: dict[str, str] = {}
+        self._tuned: dict[str, Tuned] = {}
+        self._tuned_rows: tuple[Tuned, ...] = ()
+        self._lane_ids: dict[tuple[str, str, str, int, str], int] = {}
+        self._lanes: dict[int, Lane] = {}
+        self._busy: dict[int, None] = {}
+        self._lines: dict[int, Ordered] = {}
+        self._tickets: dict[int, Ticket] = {}
+        self._leases: dict[int, Lease] = {}
+        self._held: dict[tuple[str, str, str], tuple[int, int]] = {}
+        self._chained: dict[int, None] = {}
+        self._rests: list[Rest] = []
+        self._history: dict[str, tuple[int, float]] = {}
+        self._members: dict[str, Member] = {}
+        self._events: deque[Happening] = deque(maxlen=_EVENTS)
+        self._undo: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+
+    def undo_all(self) -> None:
+        """Take back every change of the open transaction, last first."""
+        steps, self._undo = self._undo, []
+        for function, arguments in reversed(steps):
+            function(*arguments)
+        self._undo.clear()
+
+    def forget_undo(self) -> None:
+        """Make the changes stay."""
+        self._undo.clear()
+
+    def _set(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        if key in table:
+            self._undo.append((table.__setitem__, (key, table[key])))
+        else:
+            self._undo.append((table.pop, (key, None)))
+        table[key] = value
+
+    def _pop(self, table: dict[Any, Any], key: Any) -> Any:
+        if key not in table:
+            return None
+        value = table.pop(key)
+        self._undo.append((table.__setitem__, (key, value)))
+        return value
+
+    def uid(self) -> str:
+        return self._uid
+
+    def next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def note(self, name: str) -> str:
+        return self._notes.get(name, "")
+
+    def set_note(self, name: str, text: str) -> None:
+        self._set(self._notes, name, text)
+
+    def tuned(self) -> tuple[Tuned, ...]:
+        if len(self._tuned_rows) != len(self._tuned):
+            self._tuned_rows = tuple(self._tuned.values())
+        return self._tuned_rows
+
+    def tune(self, row: Tuned) -> None:
+        self._undo.append((self._stale, ()))
+        self._set(self._tuned, row.name, row)
+        self._stale()
+
+    def _stale(self) -> None:
+        self._tuned_rows = ()
+
+    def lanes(self) -> list[Lane]:
+        return [self._lanes[id] for id in self._busy]
+
+    def lane(self, machine: str, key: str, cls: str, lender: int, view: str) -> int:
+        found = self._lane_ids.get((machine, key, cls, lender, view))
+        if found is None:
+            found = len(self._lane_ids) + 1
+            self._lane_ids[machine, key, cls, lender, view] = found
+            self._lanes[found] = Lane(found, machine, key, cls, lender, view, 0)
+            self._lines[found] = Ordered()
+        return found
+
+    def lane_by_id(self, lane: int) -> Lane:
+        return self._lanes[lane]
+
+    def _wait(self, lane: int, change: int) -> None:
+        row = self._lanes[lane]
+        row = row._replace(waiting=row.waiting + change)
+        self._lanes[lane] = row
+        if row.waiting:
+            self._busy[lane] = None
+        else:
+            self._busy.pop(lane, None)
+
+    def add_ticket(self, row: Ticket) -> None:
+        self._undo.append((self._remove_ticket, (row,)))
+        self._insert_ticket(row)
+
+    def _insert_ticket(self, row: Ticket) -> None:
+        self._tickets[row.id] = row
+        self._lines[row.lane].add(row.order)
+        self._wait(row.lane, +1)
+
+    def _remove_ticket(self, row: Ticket) -> None:
+        del self._tickets[row.id]
+        self._lines[row.lane].remove(row.order)
+        self._wait(row.lane, -1)
+
+    def drop_ticket(self, id: int) -> Ticket | None:
+        row = self._tickets.get(id)
+        if row is not None:
+            self._undo.append((self._insert_ticket, (row,)))
+            self._remove_ticket(row)
+        return row
+
+    def ticket(self, id: int) -> Ticket | None:
+        return self._tickets.get(id)
+
+    def head(self, lane: int) -> Ticket | None:
+        first = self._lines[lane].first()
+        return None if first is None else self._tickets[first[2]]
+
+    def page(self, lane: int, after: Order | None, most: int) -> list[Ticket]:
+        return [self._tickets[order[2]] for order in self._lines[lane].after(after, most)]
+
+    def rank(self, lane: int, order: Order) -> int:
+        return self._lines[lane].rank(order)
+
+    def set_overtaken(self, id: int, overtaken: str) -> None:
+        self._set(self._tickets, id, self._tickets[id]._replace(overtaken=overtaken))
+
+    def waiting_member(self, machine: str, besides: str) -> str:
+        for lane in self._busy:
+            if self._lanes[lane].machine != machine:
+                continue
+            for order in self._lines[lane].after(None, 1_000):
+                if (member := self._tickets[order[2]].member) != besides:
+                    return member
+        return ""
+
+    def tickets_of(self, member: str) -> list[Ticket]:
+        return [row for row in self._tickets.values() if row.member == member]
+
+    def add_lease(self, row: Lease) -> None:
+        self._undo.append((self._remove_lease, (row.id,)))
+        self._insert_lease(row)
+
+    def _insert_lease(self, row: Lease) -> None:
+        self._leases[row.id] = row
+        if row.chain:
+            self._chained[row.id] = None
+        else:
+            self._hold(row, row.weight, 1)
+
+    def _remove_lease(self, id: int) -> None:
+        row = self._leases.pop(id)
+        if row.chain:
+            del self._chained[id]
+        else:
+            self._hold(row, -row.weight, -1)
+
+    def _hold(self, row: Lease, seats: int, leases: int) -> None:
+        group = (row.machine, row.key, row.cls)
+        had_seats, had = self._held.get(group, (0, 0))
+        if had + leases:
+            self._held[group] = (had_seats + seats, had + leases)
+        else:
+            self._held.pop(group, None)
+
+    def drop_lease(self, id: int) -> Lease | None:
+        row = self._leases.get(id)
+        if row is not None:
+            self._undo.append((self._insert_lease, (row,)))
+            self._remove_lease(id)
+        return row
+
+    def lease(self, id: int) -> Lease | None:
+        return self._leases.get(id)
+
+    def leases(self, after: int, most: int) -> list[Lease]:
+        return [self._leases[id] for id in sorted(self._leases) if id > after][:most]
+
+    def leases_of(self, member: str) -> list[Lease]:
+        return [row for row in self._leases.values() if row.member == member]
+
+    def family(self, chain: int) -> list[Lease]:
+        return [row for row in self.families() if row.chain == chain]
+
+    def families(self) -> list[Lease]:
+        return [self._leases[id] for id in self._chained]
+
+    def held(self) -> list[Held]:
+        return [Held(*group, *count) for group, count in self._held.items()]
+
+    def change_lease(self, row: Lease) -> None:
+        if self.drop_lease(row.id) is not None:
+            self.add_lease(row)
+
+    def rests(self) -> list[Rest]:
+        return self._rests
+
+    def add_rest(self, row: Rest) -> None:
+        self._undo.append((self._put_rests, (self._rests,)))
+        self._rests = [*self._rests, row]
+
+    def drop_rests(self, until: int) -> None:
+        if any(row.until <= until for row in self._rests):
+            self._undo.append((self._put_rests, (self._rests,)))
+            self._rests = [row for row in self._rests if row.until > until]
+
+    def _put_rests(self, rests: list[Rest]) -> None:
+        self._rests = rests
+
+    def learn_hold(self, key: str, held: int) -> None:
+        count, mean = self._history.get(key, (0, 0.0))
+        count += 1
+        self._set(self._history, key, (count, mean + (held - mean) / min(count, 16)))
+
+    def usual_hold(self, keys: Iterable[str]) -> float | None:
+        known = [self._history[key][1] for key in keys if key in self._history]
+        return sum(known) / len(known) if known else None
+
+    def add_member(self, row: Member) -> None:
+        self._set(self._members, row.id, row)
+
+    def drop_member(self, id: str) -> None:
+        self._pop(self._members, id)
+
+    def members(self) -> list[Member]:
+        return list(self._members.values())
+
+    def add_event(self, row: Happening) -> None:
+        self._last_event += 1
+        self._events.append(row._replace(id=self._last_event))
+        self._undo.append((self._events.pop, ()))
+
+    def events(self, after: int, most: int, work: int) -> list[Happening]:
+        rows = [row for row in self._events if row.id > after and work in (0, row.work)]
+        return rows[-most:] if after < 0 else rows[:most]

@@ -1,0 +1,169 @@
+-- Every statement the SQLite store runs, by name.
+
+-- name: note
+SELECT text FROM note WHERE name = ?
+
+-- name: set_note
+INSERT INTO note VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET text = excluded.text
+
+-- name: next_id
+UPDATE sequence SET last = last + 1 RETURNING last
+
+-- name: tuned
+SELECT name, "limit", cooldown, paused_until, pause_note FROM pool ORDER BY name
+
+-- name: tune
+INSERT OR REPLACE INTO pool VALUES (?, ?, ?, ?, ?)
+
+-- name: lanes
+SELECT id, machine, key, cls, lender, view, waiting FROM lane ORDER BY id
+
+-- name: lane
+SELECT id FROM lane WHERE machine = ? AND key = ? AND cls = ? AND lender = ? AND view = ?
+
+-- name: add_lane
+INSERT INTO lane (machine, key, cls, lender, view, waiting) VALUES (?, ?, ?, ?, ?, 0) RETURNING id
+
+-- name: lane_by_id
+SELECT id, machine, key, cls, lender, view, waiting FROM lane WHERE id = ?
+
+-- name: wait_more
+UPDATE lane SET waiting = waiting + 1 WHERE id = ?
+
+-- name: wait_less
+UPDATE lane SET waiting = waiting - 1 WHERE id = ? RETURNING waiting
+
+-- name: drop_lane
+DELETE FROM lane WHERE id = ?
+
+-- name: add_ticket
+INSERT INTO ticket VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: drop_ticket
+DELETE FROM ticket WHERE id = ? RETURNING *
+
+-- name: ticket
+SELECT * FROM ticket WHERE id = ?
+
+-- name: head
+SELECT * FROM ticket WHERE lane = ? ORDER BY urgency, since, id LIMIT 1
+
+-- name: page
+SELECT * FROM ticket WHERE lane = ? AND (urgency, since, id) > (?, ?, ?)
+ORDER BY urgency, since, id LIMIT ?
+
+-- name: set_overtaken
+UPDATE ticket SET overtaken = ? WHERE id = ?
+
+-- name: waiting_member
+SELECT t.member FROM ticket AS t JOIN lane AS l ON l.id = t.lane
+WHERE l.machine = ? AND t.member <> ? LIMIT 1
+
+-- name: tickets_of
+SELECT * FROM ticket WHERE member = ? ORDER BY id
+
+-- name: stretch_at
+SELECT urgency, since, id, tickets FROM stretch
+WHERE lane = ? AND (urgency, since, id) <= (?, ?, ?)
+ORDER BY urgency DESC, since DESC, id DESC LIMIT 1
+
+-- name: first_stretch
+SELECT urgency, since, id, tickets FROM stretch WHERE lane = ?
+ORDER BY urgency, since, id LIMIT 1
+
+-- name: add_stretch
+INSERT INTO stretch VALUES (?, ?, ?, ?, ?)
+
+-- name: count_stretch
+UPDATE stretch SET tickets = ? WHERE lane = ? AND urgency = ? AND since = ? AND id = ?
+
+-- name: drop_stretch
+DELETE FROM stretch WHERE lane = ? AND urgency = ? AND since = ? AND id = ?
+
+-- name: stretch_middle
+SELECT urgency, since, id FROM ticket WHERE lane = ? AND (urgency, since, id) >= (?, ?, ?)
+ORDER BY urgency, since, id LIMIT 1 OFFSET ?
+
+-- name: before_stretch
+SELECT coalesce(sum(tickets), 0) FROM stretch
+WHERE lane = ? AND (urgency, since, id) < (?, ?, ?)
+
+-- name: within_stretch
+SELECT count(*) FROM ticket
+WHERE lane = ? AND (urgency, since, id) >= (?, ?, ?) AND (urgency, since, id) < (?, ?, ?)
+
+-- name: add_lease
+INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: drop_lease
+DELETE FROM lease WHERE id = ? RETURNING *
+
+-- name: lease
+SELECT * FROM lease WHERE id = ?
+
+-- name: leases
+SELECT * FROM lease WHERE id > ? ORDER BY id LIMIT ?
+
+-- name: leases_of
+SELECT * FROM lease WHERE member = ? ORDER BY id
+
+-- name: family
+SELECT * FROM lease WHERE chain = ? AND chain <> 0 ORDER BY id
+
+-- name: families
+SELECT * FROM lease WHERE chain <> 0 ORDER BY chain, id
+
+-- name: held
+SELECT machine, key, cls, sum(weight), count(*) FROM lease WHERE chain = 0
+GROUP BY machine, key, cls
+
+-- name: change_lease
+UPDATE lease SET chain = ?, lender = ?, pid = ?, cancel = ? WHERE id = ?
+
+-- name: rests
+SELECT place, seats, until FROM rest
+
+-- name: add_rest
+INSERT INTO rest VALUES (?, ?, ?)
+
+-- name: drop_rests
+DELETE FROM rest WHERE until <= ?
+
+-- name: learn_hold
+INSERT INTO history VALUES (?, 1, ?) ON CONFLICT (key) DO UPDATE
+SET mean = mean + (excluded.mean - mean) / min(count + 1, 16), count = count + 1
+
+-- name: usual_hold
+SELECT mean FROM history WHERE key = ?
+
+-- name: add_member
+INSERT OR REPLACE INTO member VALUES (?, ?, ?, ?, ?)
+
+-- name: drop_member
+DELETE FROM member WHERE id = ?
+
+-- name: members
+SELECT id, machine, pid, pid_space, joined FROM member ORDER BY joined, id
+
+-- name: add_event
+INSERT INTO event (at, kind, work, key, task, pool, text) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
+
+-- name: trim_events
+DELETE FROM event WHERE id <= ?
+
+-- name: latest_event
+SELECT coalesce(max(at), 0) FROM event
+
+-- name: events
+SELECT id, at, kind, work, key, task, pool, text FROM event WHERE id > ? ORDER BY id LIMIT ?
+
+-- name: newest_events
+SELECT * FROM (
+    SELECT id, at, kind, work, key, task, pool, text FROM event ORDER BY id DESC LIMIT ?
+) ORDER BY id
+
+-- name: events_of
+SELECT * FROM (
+    SELECT id, at, kind, work, key, task, pool, text FROM event
+    WHERE work = ? AND work <> 0 AND id > ? ORDER BY id DESC LIMIT ?
+) ORDER BY id

@@ -1,0 +1,250 @@
+"""What is said about a pool, in layers, and what follows from it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.core.keys import HOST, NO_KEY
+from headgate.core.pools import (
+    DEFAULTS,
+    UNLIMITED,
+    Book,
+    Declared,
+    Pool,
+    Tuned,
+    book,
+    parse_view,
+    read_view,
+)
+from headgate.errors import ConfigError, UsageError
+
+OPUS = "*/claude-opus-*"
+KEY = "anthropic/claude-opus-4-6"
+
+names = st.sampled_from(["host", "anthropic", OPUS, "a/sonnet[1m]", "*", "openai/gpt-?"])
+limits: st.SearchStrategy[int | str] = st.integers(1, 1_000_000) | st.just(UNLIMITED)
+
+
+def test_without_a_word_the_defaults_hold() -> None:
+    """With no file and nothing set by hand: host 3, opus 4 at any provider, nothing else."""
+    pools = book({}, []).pools
+    assert {name: (pool.limit, pool.source) for name, pool in pools.items()} == {
+        HOST: (3, "default"),
+        OPUS: (4, "default"),
+    }
+    assert set(pools) == set(DEFAULTS)
+
+
+@pytest.mark.parametrize(
+    "declared, tuned, view, limit, source, configured",
+    [
+        (None, None, "", 3, "default", 3),
+        (5, None, "", 5, "file", 5),
+        (None, 6, "", 6, "hand", 3),
+        (5, 6, "", 6, "hand", 5),
+        (None, None, "host=7", 7, "environment", 3),
+        (5, None, "host=7", 7, "environment", 5),
+        (5, 6, "host=7", 7, "environment", 5),
+        (UNLIMITED, None, "", None, "file", None),
+        (None, UNLIMITED, "", None, "hand", 3),
+        (5, UNLIMITED, "", None, "hand", 5),
+        (UNLIMITED, 6, "", 6, "hand", None),
+        (5, 6, "host=unlimited", None, "environment", 5),
+        (5, UNLIMITED, "host=7", 7, "environment", 5),
+        (5, 6, "anthropic=7", 6, "hand", 5),
+    ],
+)
+def test_environment_beats_hand_beats_file_beats_default(
+    declared: int | str | None,
+    tuned: int | str | None,
+    view: str,
+    limit: int | None,
+    source: str,
+    configured: int | None,
+) -> None:
+    """The strongest layer that says something sets the limit; 'unlimited' is saying something."""
+    made = book({HOST: Declared(limit=declared)}, [Tuned(HOST, limit=tuned)])
+    pool = made.under(view).pools[HOST]
+    assert (pool.limit, pool.source, pool.configured_limit) == (limit, source, configured)
+
+
+@pytest.mark.parametrize(
+    "declared, tuned, cooldown",
+    [(None, None, 0), (2_000, None, 2_000), (None, 500, 500), (2_000, 500, 500), (2_000, 0, 0)],
+)
+def test_a_cooldown_has_its_own_layers(
+    declared: int | None, tuned: int | None, cooldown: int
+) -> None:
+    """A cooldown set by hand, even to nothing, beats the file's, and changes no limit."""
+    made = book({HOST: Declared(cooldown=declared)}, [Tuned(HOST, cooldown=tuned)])
+    assert made.pools[HOST].cooldown == cooldown
+    assert (made.pools[HOST].limit, made.pools[HOST].source) == (3, "default")
+
+
+@pytest.mark.parametrize(
+    "declared, tuned",
+    [({"openai": Declared(cooldown=2_000)}, []), ({}, [Tuned("openai", cooldown=2_000)])],
+)
+def test_a_cooldown_alone_imposes_no_limit(
+    declared: dict[str, Declared], tuned: list[Tuned]
+) -> None:
+    """A cooldown where no limit exists imposes none, and applies once there is one."""
+    made = book(declared, tuned)
+    assert made.pools["openai"] == Pool("openai", None, "none", cooldown=2_000)
+    limited = made.under("openai=2").pools["openai"]
+    assert (limited.limit, limited.cooldown) == (2, 2_000)
+
+
+def test_a_file_says_more_than_limits() -> None:
+    """What the file says of reserve and max_hold, and the hand of pauses, reaches the pool."""
+    made = book(
+        {"a": Declared(limit=4, max_hold=9_000, reserve=(("interactive", 1),))},
+        [Tuned("a", paused_until=50, pause_note="tea")],
+    )
+    assert made.pools["a"] == Pool(
+        "a", 4, "file", 4, 0, 9_000, (("interactive", 1),), paused_until=50, pause_note="tea"
+    )
+    assert made.under("a=9").pools["a"] == made.pools["a"]._replace(limit=9, source="environment")
+
+
+@pytest.mark.parametrize(
+    "until, now, paused", [(None, 0, False), (50, 49, True), (50, 50, False), (50, 51, False)]
+)
+def test_a_pause_ends_on_time(until: int | None, now: int, paused: bool) -> None:  # noqa: FBT001
+    """A pool is paused strictly before its time, and not at it."""
+    assert Pool("a", 1, "file", paused_until=until).paused(now) is paused
+
+
+def test_a_pool_may_exist_only_in_a_view() -> None:
+    """A pool that only HEADGATE_LIMITS names exists for whoever has it, and for nobody else."""
+    made = book({}, [])
+    seen = made.under("anthropic=2")
+    assert seen.pools["anthropic"] == Pool("anthropic", 2, "environment")
+    assert [pool.name for pool in seen.of(KEY)] == [OPUS, "anthropic", HOST]
+    assert "anthropic" not in made.pools
+    assert [pool.name for pool in made.of(KEY)] == [OPUS, HOST]
+
+
+def test_work_sits_in_every_matching_pool_by_name() -> None:
+    """Work sits in each pool that matches its key, in the order of their names."""
+    made = book(
+        {name: Declared(limit=1) for name in ("zai", "anthropic", KEY, "*", "openai/*")}, []
+    )
+    assert [pool.name for pool in made.of(KEY)] == ["*", OPUS, "anthropic", KEY, HOST]
+    assert [pool.name for pool in made.of("zai/glm")] == ["*", HOST, "zai"]
+    assert [pool.name for pool in made.of(NO_KEY)] == [HOST]
+
+
+def test_no_match_is_no_pool() -> None:
+    """Work that no pattern matches sits in no pool at all."""
+    assert Book({}).of(KEY) == ()
+
+
+def test_a_book_answers_from_memory() -> None:
+    """The pools of a key and the book of a view are worked out once, and never mixed up."""
+    made = book({}, [])
+    assert made.under("") is made
+    assert made.of(KEY) is made.of(KEY)
+    assert made.under("host=5") is made.under("host=5")
+    assert made.under("host=5").of(KEY) is made.under("host=5").of(KEY)
+    assert [pool.limit for pool in made.under("host=5").of(KEY)] == [4, 5]
+    assert [pool.limit for pool in made.under("host=6").of(KEY)] == [4, 6]
+    assert [pool.limit for pool in made.of(KEY)] == [4, 3]
+
+
+def test_a_book_is_made_of_what_it_was_given() -> None:
+    """Changing the mapping a book was made from does not change the book."""
+    given_pools = {"a": Pool("a", 1, "file")}
+    made = Book(given_pools)
+    given_pools.clear()
+    assert list(made.pools) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "text, view",
+    [
+        ("", ""),
+        (" , ,\n;", ""),
+        ("host=5", "host=5"),
+        ("host=5,anthropic/claude-opus-*=4", "anthropic/claude-opus-*=4,host=5"),
+        (" HOST = 5 ;\n Anthropic/X = +4 ,", "anthropic/X=4,host=5"),
+        ("host=5\nhost=05", "host=5"),
+        ("host=Unlimited", "host=unlimited"),
+        ("a/sonnet[1m]=1", "a/sonnet[1m]=1"),
+    ],
+)
+def test_a_view_has_one_form(text: str, view: str) -> None:
+    """However it was written, the same list of limits becomes the same text."""
+    assert parse_view(text) == view
+
+
+@pytest.mark.parametrize(
+    "text, hint",
+    [
+        ("host", "'host' has no '='"),
+        ("host=5,anthropic", "'anthropic' has no '='"),
+        ("=5", "in '=5': bad pool ''"),
+        ("host=", "in 'host=': bad limit ''"),
+        ("host=0", "in 'host=0': bad limit '0'.*headgate pause"),
+        ("host=-1", "bad limit '-1'"),
+        ("host=1.5", "bad limit '1.5'"),
+        ("host=many", "bad limit 'many'"),
+        ("host=5=6", "bad limit '5=6'"),
+        ("host/x=1", "'host' stands alone"),
+        ("a b=1", "a provider is letters"),
+        ("host=5,HOST=6", "host is given twice, as 5 and 6"),
+        ("host=5,host=unlimited", "host is given twice, as 5 and unlimited"),
+    ],
+)
+def test_a_bad_view_is_a_clear_error(text: str, hint: str) -> None:
+    """A bad list names where it stands, the part that is wrong, and what is wrong with it."""
+    with pytest.raises(ConfigError, match=f"^HEADGATE_LIMITS: .*{hint}"):
+        parse_view(text)
+    with pytest.raises(ConfigError, match="^--limits: "):
+        parse_view(text, "--limits")
+
+
+@given(st.dictionaries(names, limits), st.randoms(use_true_random=False), st.data())
+def test_a_view_says_what_was_written(
+    wanted: dict[str, int | str], random: "st.random.Random", data: st.DataObject
+) -> None:
+    """A view reads back as the limits that were written, in any order, and parses to itself."""
+    parts = [f"{name} = {limit}" for name, limit in wanted.items()]
+    view = parse_view(",".join(parts))
+    random.shuffle(parts)
+    separator = data.draw(st.sampled_from([",", ";", "\n", " , "]))
+    assert parse_view(separator.join(parts)) == view
+    assert parse_view(view) == view
+    assert read_view(view) == wanted
+
+
+@given(st.text("host=5,;*?/a-\n \0", max_size=30) | st.text(max_size=60))
+def test_any_text_is_a_view_or_a_config_error(text: str) -> None:
+    """Any text either is a list of limits that reads back, or raises a ConfigError."""
+    try:
+        view = parse_view(text)
+    except ConfigError:
+        return
+    assert parse_view(view) == view
+    assert book({}, []).under(view).pools
+
+
+@given(st.dictionaries(names, limits), st.dictionaries(names, limits), st.dictionaries(names, limits))
+def test_layers_hold_for_every_pool(
+    file: dict[str, int | str], hand: dict[str, int | str], env: dict[str, int | str]
+) -> None:
+    """For every pool of any layer, the strongest layer that names it decides, and no other does."""
+    view = parse_view(",".join(f"{name}={limit}" for name, limit in env.items()))
+    declared = {name: Declared(limit=limit) for name, limit in file.items()}
+    made = book(declared, [Tuned(name, limit=limit) for name, limit in hand.items()]).under(view)
+    default = {name: pool.limit for name, pool in DEFAULTS.items()}
+    assert set(made.pools) == {*file, *hand, *env, *default}
+    layers = (("environment", env), ("hand", hand), ("file", file), ("default", default))
+    for name, pool in made.pools.items():
+        source, said = next((word, layer[name]) for word, layer in layers if name in layer)
+        assert (pool.source, pool.limit) == (source, said if said != UNLIMITED else None)
+
+
+def test_a_config_error_is_a_usage_error() -> None:
+    """Whoever catches bad usage also catches a bad list of limits."""
+    assert issubclass(ConfigError, UsageError)
