@@ -1,6 +1,7 @@
 """What work uses, and the patterns that pools are named by."""
 
 import string
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -97,7 +98,7 @@ def test_a_bad_key_is_a_clear_error(text: str, hint: str) -> None:
 
 @pytest.mark.parametrize("value", [None, 5, 1.5, True, b"a/b", ["a/b"], {"a": "b"}])
 @pytest.mark.parametrize("parse", [parse_key, parse_pattern])
-def test_only_text_is_a_key_or_a_pattern(parse: "type[str]", value: object) -> None:
+def test_only_text_is_a_key_or_a_pattern(parse: Callable[[object], str], value: object) -> None:
     """Anything but text is refused with the type that was found."""
     with pytest.raises(UsageError, match=f"expected text, found {type(value).__name__}"):
         parse(value)

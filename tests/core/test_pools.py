@@ -1,5 +1,7 @@
 """What is said about a pool, in layers, and what follows from it."""
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,36 +38,34 @@ def test_without_a_word_the_defaults_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    "declared, tuned, view, limit, source, configured",
+    "declared, tuned, view, expected",
     [
-        (None, None, "", 3, "default", 3),
-        (5, None, "", 5, "file", 5),
-        (None, 6, "", 6, "hand", 3),
-        (5, 6, "", 6, "hand", 5),
-        (None, None, "host=7", 7, "environment", 3),
-        (5, None, "host=7", 7, "environment", 5),
-        (5, 6, "host=7", 7, "environment", 5),
-        (UNLIMITED, None, "", None, "file", None),
-        (None, UNLIMITED, "", None, "hand", 3),
-        (5, UNLIMITED, "", None, "hand", 5),
-        (UNLIMITED, 6, "", 6, "hand", None),
-        (5, 6, "host=unlimited", None, "environment", 5),
-        (5, UNLIMITED, "host=7", 7, "environment", 5),
-        (5, 6, "anthropic=7", 6, "hand", 5),
+        (None, None, "", (3, "default", 3)),
+        (5, None, "", (5, "file", 5)),
+        (None, 6, "", (6, "hand", 3)),
+        (5, 6, "", (6, "hand", 5)),
+        (None, None, "host=7", (7, "environment", 3)),
+        (5, None, "host=7", (7, "environment", 5)),
+        (5, 6, "host=7", (7, "environment", 5)),
+        (UNLIMITED, None, "", (None, "file", None)),
+        (None, UNLIMITED, "", (None, "hand", 3)),
+        (5, UNLIMITED, "", (None, "hand", 5)),
+        (UNLIMITED, 6, "", (6, "hand", None)),
+        (5, 6, "host=unlimited", (None, "environment", 5)),
+        (5, UNLIMITED, "host=7", (7, "environment", 5)),
+        (5, 6, "anthropic=7", (6, "hand", 5)),
     ],
 )
 def test_environment_beats_hand_beats_file_beats_default(
     declared: int | str | None,
     tuned: int | str | None,
     view: str,
-    limit: int | None,
-    source: str,
-    configured: int | None,
+    expected: tuple[int | None, str, int | None],
 ) -> None:
     """The strongest layer that says something sets the limit; 'unlimited' is saying something."""
     made = book({HOST: Declared(limit=declared)}, [Tuned(HOST, limit=tuned)])
     pool = made.under(view).pools[HOST]
-    assert (pool.limit, pool.source, pool.configured_limit) == (limit, source, configured)
+    assert (pool.limit, pool.source, pool.configured_limit) == expected
 
 
 @pytest.mark.parametrize(
@@ -200,13 +200,13 @@ def test_a_bad_view_is_a_clear_error(text: str, hint: str) -> None:
     """A bad list names where it stands, the part that is wrong, and what is wrong with it."""
     with pytest.raises(ConfigError, match=f"^HEADGATE_LIMITS: .*{hint}"):
         parse_view(text)
-    with pytest.raises(ConfigError, match="^--limits: "):
+    with pytest.raises(ConfigError, match=r"^--limits: "):
         parse_view(text, "--limits")
 
 
 @given(st.dictionaries(names, limits), st.randoms(use_true_random=False), st.data())
 def test_a_view_says_what_was_written(
-    wanted: dict[str, int | str], random: "st.random.Random", data: st.DataObject
+    wanted: dict[str, int | str], random: Random, data: st.DataObject
 ) -> None:
     """A view reads back as the limits that were written, in any order, and parses to itself."""
     parts = [f"{name} = {limit}" for name, limit in wanted.items()]
@@ -229,7 +229,9 @@ def test_any_text_is_a_view_or_a_config_error(text: str) -> None:
     assert book({}, []).under(view).pools
 
 
-@given(st.dictionaries(names, limits), st.dictionaries(names, limits), st.dictionaries(names, limits))
+@given(
+    st.dictionaries(names, limits), st.dictionaries(names, limits), st.dictionaries(names, limits)
+)
 def test_layers_hold_for_every_pool(
     file: dict[str, int | str], hand: dict[str, int | str], env: dict[str, int | str]
 ) -> None:

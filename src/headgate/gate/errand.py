@@ -62,8 +62,9 @@ class Undo(Errand):
 
 
 class Terms(NamedTuple):
-    """What a lease comes with: the mark its programs carry, and how long it may be held."""
+    """What a lease comes with: its task, the mark its programs carry, how long it may be held."""
 
+    task: str
     mark: str
     max_hold: float | None
 
@@ -126,8 +127,11 @@ class Wish(Errand):
     def terms(self, ledger: Ledger) -> Terms:
         """What its lease comes with."""
         holds = [pool.max_hold for pool in ledger.book.of(self.request.key) if pool.max_hold]
+        row = ledger.granted.get(self.id) or ledger.tx.lease(self.id)
         return Terms(
-            leave.mark(ledger.tx.uid(), self.id), min(holds) / 1000 if holds else None
+            row.task if row else self.request.task,
+            leave.mark(ledger.tx.uid(), self.id),
+            min(holds) / 1000 if holds else None,
         )
 
     def committed(self) -> None:
@@ -143,7 +147,7 @@ class Wish(Errand):
         request = self.request
         self.waits = False
         self.lease = Lease(
-            self._clerk, self.id, request.key, request.task, request.weight, terms.mark, waited
+            self._clerk, self.id, request.key, terms.task, request.weight, terms.mark, waited
         )
         self._clerk.mind(self.lease, terms.max_hold)
 

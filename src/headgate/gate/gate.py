@@ -25,13 +25,14 @@ from headgate.core.keys import NO_KEY, parse_key, parse_pattern
 from headgate.core.pools import parse_view
 from headgate.core.views import Capacity, Event, Queue, Status, Waiting
 from headgate.errors import GateClosedError, HeadgateError, UsageError, WaitTimeoutError
+from headgate.gate.cancel import cancel
 from headgate.gate.clerk import Clerk
 from headgate.gate.errand import Errand, Wish
 from headgate.gate.lease import Lease
 from headgate.gate.strays import MARK
 from headgate.ledger import look, tune
 from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Pages
+from headgate.ledger.ledger import Ledger, Pages
 from headgate.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -182,6 +183,34 @@ class Gate:
         """End a pause; False if there was none."""
         name = parse_pattern(pool)
         return self._clerk.run(lambda ledger: tune.resume(ledger, name))
+
+    def cancel(self, id: int, *, grace: float = 10.0) -> str:
+        """End a piece of work in any state; tells what became of it. Waits until it is so."""
+        return cancel(self._clerk, id, grace)
+
+    @property
+    def grace(self) -> float:
+        """How many seconds a cancelled program gets to end by itself."""
+        return self._config.config.grace / 1000
+
+    @property
+    def life_fd(self) -> int:
+        """A program that inherits this descriptor keeps this gate's leases for as long as it lives."""
+        return self._clerk.roll.life_fd
+
+    def started(self, lease: Lease, pid: int) -> None:
+        """Let people know which process uses a lease."""
+
+        def note(ledger: Ledger) -> None:
+            row = ledger.tx.lease(lease.id)
+            if row is not None:
+                ledger.tx.change_lease(row._replace(pid=pid))
+
+        self._clerk.submit(Errand(note))
+
+    def leave_behind(self) -> None:
+        """Close the gate, but leave its leases to the programs that live on with them."""
+        self._clerk.close(stay_for_programs=True)
 
     def close(self) -> None:
         """Give everything back and let go of the store."""

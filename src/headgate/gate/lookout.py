@@ -7,6 +7,7 @@ this process waits for seats, it also looks up once a second in case a message g
 
 import os
 import select
+import signal
 import sys
 import threading
 import time
@@ -59,7 +60,11 @@ class Lookout:
             self._thread = threading.Thread(
                 target=_loop, args=(weakref.ref(self),), name="headgate", daemon=True
             )
-            self._thread.start()
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            try:
+                self._thread.start()  # with every signal blocked: they are the program's, not ours
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def nudge(self) -> None:
         """Make the thread look at what there is to do."""

@@ -50,6 +50,8 @@ def ask(ledger: Ledger, request: Request) -> int:
                 f"headgate limits set '{need.pool.name}' N"
             )
     id = ledger.tx.next_id()
+    if request.label and not request.task:
+        request = request._replace(task=f"{request.label}-{id}")
     order = (request.urgency, request.since, id)
     newcomer = Head(order, 0, request.cls, needs, {})
     if not _somebody_waits_for(ledger, needs):

@@ -91,9 +91,15 @@ class Survey:
         return pause + round(hold * position / limit)
 
     def _usual_hold(self, pool: str) -> float | None:
-        running = [row.key for row in self.ledger.tx.held() if matches(pool, row.key)]
+        """How long seats of this pool are held: as lately, or as long as they are held already."""
+        held = [row for row in self.ledger.tx.held() if matches(pool, row.key)]
         waiting = [lane.key for lane in self.lanes.values() if matches(pool, lane.key)]
-        return self.ledger.tx.usual_hold(running) or self.ledger.tx.usual_hold(waiting)
+        tx = self.ledger.tx
+        usual = tx.usual_hold(row.key for row in held) or tx.usual_hold(waiting)
+        if usual is None or not held:
+            return usual
+        leases = sum(row.leases for row in held)
+        return max(usual, self.ledger.now - sum(row.granted for row in held) / leases)
 
     def in_order(self) -> Iterator[tuple[Lane, Ticket]]:
         """Everyone who waits, in the order of the line."""

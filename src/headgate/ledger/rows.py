@@ -79,13 +79,17 @@ class Lease(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Seats held by all unrelated leases of one machine, key and class."""
+    """Seats held by all unrelated leases of one machine, key and class.
+
+    `granted` is the sum of the moments at which they were granted.
+    """
 
     machine: str
     key: str
     cls: str
     seats: int
     leases: int
+    granted: int
 
 
 class Rest(NamedTuple):

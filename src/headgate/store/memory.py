@@ -64,7 +64,7 @@ class _Rows:
         self._lines: dict[int, Ordered] = {}
         self._tickets: dict[int, Ticket] = {}
         self._leases: dict[int, Lease] = {}
-        self._held: dict[tuple[str, str, str], tuple[int, int]] = {}
+        self._held: dict[tuple[str, str, str], tuple[int, int, int]] = {}
         self._chained: dict[int, None] = {}
         self._rests: list[Rest] = []
         self._history: dict[str, tuple[int, float]] = {}
@@ -205,20 +205,24 @@ class _Rows:
         if row.chain:
             self._chained[row.id] = None
         else:
-            self._hold(row, row.weight, 1)
+            self._hold(row, +1)
 
     def _remove_lease(self, id: int) -> None:
         row = self._leases.pop(id)
         if row.chain:
             del self._chained[id]
         else:
-            self._hold(row, -row.weight, -1)
+            self._hold(row, -1)
 
-    def _hold(self, row: Lease, seats: int, leases: int) -> None:
+    def _hold(self, row: Lease, change: int) -> None:
         group = (row.machine, row.key, row.cls)
-        had_seats, had = self._held.get(group, (0, 0))
-        if had + leases:
-            self._held[group] = (had_seats + seats, had + leases)
+        seats, leases, granted = self._held.get(group, (0, 0, 0))
+        if leases + change:
+            self._held[group] = (
+                seats + change * row.weight,
+                leases + change,
+                granted + change * row.granted,
+            )
         else:
             self._held.pop(group, None)
 

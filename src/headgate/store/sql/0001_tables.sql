@@ -74,7 +74,7 @@ CREATE TABLE lease (
     pid INTEGER NOT NULL,
     cancel TEXT NOT NULL
 ) STRICT;
-CREATE INDEX lease_held ON lease (machine, key, cls, weight) WHERE chain = 0;
+CREATE INDEX lease_held ON lease (machine, key, cls, weight, granted) WHERE chain = 0;
 CREATE INDEX lease_chain ON lease (chain) WHERE chain <> 0;
 CREATE INDEX lease_member ON lease (member);
 

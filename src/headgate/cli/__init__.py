@@ -1,0 +1,126 @@
+"""The command line: one file per verb.
+
+A verb's module has `arguments(parser)`, which says what it takes, and `run(args)`, which does it and
+returns the exit code. Only the module of the verb that was asked for is loaded: agents call
+some of these often. Data goes to stdout, chatter to stderr.
+"""
+
+import os
+import sys
+from importlib import import_module
+
+VERBS = {
+    "run": "run a program when there is room for it",
+    "status": "what is in use, pool by pool",
+    "queue": "what runs and what waits",
+    "capacity": "whether there is room for a model now (exit 75 if not)",
+    "why": "why something waits, or how it ended",
+    "cancel": "end something, waiting or running",
+    "limits": "show, set and unset limits and cooldowns",
+    "pause": "let nothing start in a pool",
+    "resume": "let a paused pool go on",
+    "events": "what happened",
+    "init": "write a configuration file to start from",
+    "config": "check the configuration",
+    "demo": "a dozen stand-in agents under caps, on a store of their own",
+}
+
+_USAGE = """\
+usage: headgate [--store URL] [--config FILE] VERB ...
+
+Lets in as many AI agents as your machines and accounts can take, and never one more.
+
+{verbs}
+
+  --store URL      where the line is kept: sqlite:///path or memory:// (HEADGATE_STORE)
+  --config FILE    the configuration (HEADGATE_CONFIG)
+  --version        print the version
+  --help           this; headgate VERB --help says more about one verb
+
+HEADGATE_LIMITS="host=5,anthropic/claude-opus-*=4" beats every other limit.
+Exit codes: the program's own from run (128+n on a signal), 75 no room, 124 waited too long,
+125 headgate's own error, 126 and 127 cannot start the program, 2 bad usage.
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a verb, and turn whatever goes wrong into a message and an exit code."""
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        return _dispatch(list(words))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141
+
+
+def _dispatch(words: list[str]) -> int:
+    options: dict[str, str] = {}
+    while words and words[0].startswith("-"):
+        word = words.pop(0)
+        name, equals, value = word.partition("=")
+        if name in {"--store", "--config"}:
+            if not equals:
+                if not words:
+                    return _bad_usage(f"{name} needs a value")
+                value = words.pop(0)
+            options[name[2:]] = value
+        elif word in {"--help", "-h"}:
+            return _help()
+        elif word == "--version":
+            return _version()
+        else:
+            return _bad_usage(f"unknown option {word}")
+    if not words:
+        _help(sys.stderr)
+        return 2
+    verb = words.pop(0)
+    if verb == "help":
+        return _dispatch([words[0], "--help"]) if words else _help()
+    if verb not in VERBS:
+        return _bad_usage(f"unknown verb {verb!r}{_meant(verb)}")
+    return _run(verb, words, options)
+
+
+def _run(verb: str, words: list[str], options: dict[str, str]) -> int:
+    from argparse import ArgumentParser
+
+    from headgate.errors import HeadgateError
+
+    module = import_module(f"headgate.cli.{verb}")
+    parser = ArgumentParser(prog=f"headgate {verb}", description=module.__doc__, allow_abbrev=False)
+    module.arguments(parser)
+    args = parser.parse_args(words)
+    args.store = options.get("store")
+    args.config_file = options.get("config")
+    try:
+        return int(module.run(args))
+    except HeadgateError as error:
+        print(f"headgate: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def _help(out: object = None) -> int:
+    verbs = "\n".join(f"  {verb:<10} {does}" for verb, does in VERBS.items())
+    print(_USAGE.format(verbs=verbs), end="", file=out or sys.stdout)  # type: ignore[arg-type]
+    return 0
+
+
+def _version() -> int:
+    from importlib.metadata import version
+
+    print(f"headgate {version('headgate')}")
+    return 0
+
+
+def _bad_usage(what: str) -> int:
+    print(f"headgate: {what}; see headgate --help", file=sys.stderr)
+    return 2
+
+
+def _meant(verb: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(verb, VERBS, 1)
+    return f" (did you mean {close[0]}?)" if close else ""

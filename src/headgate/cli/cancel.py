@@ -1,0 +1,42 @@
+"""End something, waiting or running; wait until it has ended."""
+
+from argparse import ArgumentParser, Namespace
+
+from headgate.cli.common import open_gate, print_json, say
+from headgate.core.amounts import parse_duration
+from headgate.errors import HeadgateError, UsageError
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """What `cancel` takes."""
+    parser.add_argument("ids", nargs="+", metavar="ID", help="as shown by headgate queue")
+    parser.add_argument("--grace", metavar="DUR", help="time to end by itself before it is killed (10s)")
+    parser.add_argument("--json", action="store_true", help="print what became of each as JSON")
+
+
+def run(args: Namespace) -> int:
+    """Cancel each; one that cannot be cancelled does not keep the others."""
+    gate = open_gate(args)
+    grace = gate.grace if args.grace is None else parse_duration(args.grace, "grace") / 1000
+    results, code = [], 0
+    for text in args.ids:
+        try:
+            outcome = gate.cancel(_id(text), grace=grace)
+        except HeadgateError as error:
+            code = code or error.exit_code
+            say(str(error))
+            results.append({"id": text, "outcome": "failed", "reason": str(error)})
+            continue
+        results.append({"id": int(text), "outcome": outcome})
+        if not args.json:
+            say(f"{text} {'is out of the line' if outcome == 'withdrawn' else 'has ended'}")
+    if args.json:
+        print_json(results)
+    gate.close()
+    return code
+
+
+def _id(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise UsageError(f"bad id {text!r}: expected a number, as shown by headgate queue")
+    return int(text)

@@ -1,0 +1,35 @@
+"""What the verbs share: opening the gate, and JSON."""
+
+import json
+import sys
+from argparse import Namespace
+from typing import Any
+
+from headgate.gate import Gate
+
+
+def open_gate(args: Namespace) -> Gate:
+    """The gate that the global options and the environment point at."""
+    return Gate.open(args.store, config=args.config_file)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document: for people if a person reads it, on one line otherwise."""
+    indent = 2 if sys.stdout.isatty() else None
+    print(json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """Frozen values as dictionaries, all the way down."""
+    if hasattr(value, "_asdict"):
+        return {name: plain(field) for name, field in value._asdict().items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    return value
+
+
+def say(text: str) -> None:
+    """Tell a person something, beside the data."""
+    print(f"headgate: {text}", file=sys.stderr, flush=True)

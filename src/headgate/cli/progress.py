@@ -1,0 +1,59 @@
+"""The line that says what a run waits for: redrawn on a terminal, plain where it is not one."""
+
+import sys
+from typing import TextIO
+
+from headgate.core.amounts import show_duration
+from headgate.core.views import Waiting
+
+
+class Progress:
+    """Tells a person where their work stands in the line."""
+
+    def __init__(self, out: TextIO | None = None, *, quiet: bool = False) -> None:
+        self._out = out or sys.stderr
+        self._quiet = quiet
+        self._redraws = self._out.isatty()
+        self._said: object = None
+        self._drawn = False
+
+    def waiting(self, spot: Waiting) -> None:
+        """Show a position."""
+        if self._quiet:
+            return
+        said = (spot.position, spot.code, spot.pool)
+        eta = f", about {show_duration(spot.eta * 1000)} to go" if spot.eta else ""
+        text = f"headgate: {spot.id} waits, {_nth(spot.position)} in line: {spot.reason}{eta}"
+        if self._redraws:
+            self._write(f"\r\x1b[2K{_fit(text)}")
+            self._drawn = True
+        elif said != self._said:
+            self._write(f"{text}\n")
+        self._said = said
+
+    def done(self, waited: float | None = None) -> None:
+        """Clear the line; say how long it took, if it did."""
+        if self._drawn:
+            self._write("\r\x1b[2K")
+            self._drawn = False
+        if waited and not self._quiet and self._said is not None:
+            self._write(f"headgate: starts after {show_duration(waited * 1000)} in line\n")
+
+    def _write(self, text: str) -> None:
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except OSError:  # nobody reads it; the work matters more
+            self._quiet = True
+
+
+def _nth(n: int) -> str:
+    ending = "th" if n % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{ending}"
+
+
+def _fit(text: str) -> str:
+    import shutil
+
+    width = shutil.get_terminal_size().columns
+    return text if len(text) < width else text[: max(1, width - 2)] + "…"

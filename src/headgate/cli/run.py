@@ -1,0 +1,87 @@
+"""Run a program when there is room for it, and give its seats back when it has ended."""
+
+import sys
+from argparse import REMAINDER, ArgumentParser, Namespace
+
+from headgate.cli.common import open_gate, say
+from headgate.cli.progress import Progress
+from headgate.core.amounts import parse_duration
+from headgate.errors import CancelledWorkError, HeadgateError, UsageError
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """What `run` takes."""
+    parser.usage = "headgate run [-m KEY] [--task ID] [-p PRIORITY] [options] -- CMD..."
+    parser.add_argument("-m", "--model", metavar="KEY", help="what it uses, as in anthropic/claude-opus-4-6")
+    parser.add_argument("--task", metavar="ID", help="whom it is for; names it, changes nothing else")
+    parser.add_argument(
+        "-p", "--priority", help="interactive, normal, background, or a number (higher goes first)"
+    )
+    parser.add_argument("--weight", default="1", metavar="N", help="seats it takes in each pool (1)")
+    parser.add_argument(
+        "--since", metavar="TIME", help="when its prompt began: seconds since the epoch, or e.g. 5m ago as 5m"
+    )
+    waits = parser.add_mutually_exclusive_group()
+    waits.add_argument("--wait", metavar="DUR", help="wait at most so long, then exit 124")
+    waits.add_argument("--no-wait", action="store_true", help="exit 75 if there is no room now")
+    parser.add_argument("--grace", metavar="DUR", help="time to end by itself when cancelled (10s)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing while waiting")
+    parser.add_argument("command", nargs=REMAINDER, metavar="CMD", help="the program and its arguments")
+
+
+def run(args: Namespace) -> int:
+    """Wait, run, and end with the program's own code."""
+    from headgate.runner import Program, run_program
+
+    argv = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if not argv:
+        raise UsageError("no program given: headgate run [options] -- CMD...")
+    progress = Progress(quiet=args.quiet)
+    gate = open_gate(args)
+    grace = gate.grace if args.grace is None else parse_duration(args.grace, "grace") / 1000
+    program = Program(
+        argv,
+        key=args.model,
+        task=args.task,
+        priority=args.priority,
+        since=_since(args.since),
+        weight=args.weight,
+        timeout=0 if args.no_wait else args.wait,
+        grace=grace,
+    )
+
+    def announce(text: str) -> None:
+        progress.done()
+        say(text)
+
+    try:
+        code = run_program(
+            gate,
+            program,
+            say=announce,
+            on_wait=progress.waiting,
+            on_start=lambda lease: progress.done(lease.waited),
+        )
+    except CancelledWorkError as error:
+        progress.done()
+        say(f"not started: {error}")
+        return error.exit_code
+    except HeadgateError:
+        progress.done()
+        raise
+    progress.done()
+    sys.stdout.flush()
+    gate.close()
+    return code
+
+
+def _since(text: str | None) -> float | None:
+    """A moment: seconds since the epoch, or a duration ago."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        import time
+
+        return time.time() - parse_duration(text, "since") / 1000

@@ -1,0 +1,68 @@
+"""End a piece of work, whatever state it is in."""
+
+import time
+from typing import TYPE_CHECKING
+
+from headgate.errors import HeadgateError, UsageError
+from headgate.gate.strays import carriers, end
+from headgate.ledger import leave
+from headgate.ledger.ledger import Ledger
+from headgate.ledger.rows import Lease
+from headgate.store.machine import pid_space
+
+if TYPE_CHECKING:
+    from headgate.gate.clerk import Clerk
+
+_BY_HAND = "cancelled by hand"
+_LOOK = 0.25
+
+
+def cancel(clerk: "Clerk", id: int, grace: float) -> str:
+    """Take a ticket out of the line, or end the program that holds a lease.
+
+    A lease that its process minds is ended by that process. One that nobody minds any more is ended
+    from here. Either way its seats are freed by the end of the program, never before.
+    """
+    clerk.read(lambda _: None)  # bury the dead first: they cannot be cancelled
+    lease = clerk.run(lambda ledger: _ask_to_end(ledger, id))
+    if lease is None:
+        return "withdrawn"
+    if not clerk.roll.listening(lease.member):
+        _end_orphan(clerk, lease, grace)
+    deadline = time.monotonic() + grace + 5
+    while clerk.read(lambda ledger: ledger.tx.lease(id)) is not None:
+        if time.monotonic() > deadline:
+            raise HeadgateError(
+                f"{id} was asked to end and still runs after {grace + 5:.0f}s; "
+                "its seats stay taken until it ends"
+            )
+        time.sleep(_LOOK)
+    return "ended"
+
+
+def _ask_to_end(ledger: Ledger, id: int) -> Lease | None:
+    ticket = ledger.tx.ticket(id)
+    if ticket is not None:
+        leave.withdraw(ledger, id, "cancelled", _BY_HAND)
+        ledger.woken.add(ticket.member)
+        return None
+    lease = ledger.tx.lease(id)
+    if lease is None:
+        raise UsageError(f"nothing with the id {id} waits or runs; see headgate queue")
+    if not lease.cancel:
+        ledger.tx.change_lease(lease._replace(cancel=_BY_HAND))
+        ledger.tell("cancelling", _BY_HAND, work=id, key=lease.key, task=lease.task)
+    ledger.woken.add(lease.member)
+    return lease
+
+
+def _end_orphan(clerk: "Clerk", lease: Lease, grace: float) -> None:
+    where = clerk.read(
+        lambda ledger: next((m for m in ledger.tx.members() if m.id == lease.member), None)
+    )
+    if where is not None and where.pid_space != pid_space():
+        raise HeadgateError(
+            f"{lease.id} runs in another container, out of reach from here; cancel it there"
+        )
+    mark = leave.mark(clerk.uid(), lease.id)
+    end(lambda: carriers([mark]).get(mark, []), grace)

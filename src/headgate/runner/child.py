@@ -1,0 +1,141 @@
+"""A process of ours: it keeps the terminal, carries its lease's mark, and inherits its life.
+
+It stays in our process group, as it would without us: the terminal sends Ctrl-C, Ctrl-Z and window
+changes to all of the group by itself, and pipes between jobs keep working. Signals sent to us
+alone are passed on. Where the system can tell the two apart (Linux) it is asked; elsewhere a
+signal is taken to come from the terminal if we are in its foreground.
+"""
+
+import errno
+import os
+import signal
+import stat
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+PASSED_ON = tuple(
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGCONT")
+)
+MINDED = (*PASSED_ON, signal.SIGCHLD)
+_FROM_TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP}
+_BY_KERNEL = 0x80
+_SUBREAPER = 36
+
+
+def find_program(name: str, path: str | None = None) -> str:
+    """The file that a command name stands for; OSError as the system would raise it."""
+    if "/" in name:
+        candidates = [name]
+    else:
+        folders = (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
+        candidates = [os.path.join(folder or ".", name) for folder in folders]  # noqa: PTH118
+    refused = ""
+    for candidate in candidates:
+        try:
+            mode = os.stat(candidate).st_mode  # noqa: PTH116 - names may be anything
+        except OSError:
+            continue
+        if stat.S_ISREG(mode) and os.access(candidate, os.X_OK):
+            return candidate
+        refused = refused or candidate
+    if refused:
+        raise PermissionError(errno.EACCES, "is not an executable file", refused)
+    raise FileNotFoundError(errno.ENOENT, "not found", name)
+
+
+class Child:
+    """One started process, and whatever it leaves to us."""
+
+    def __init__(self, argv: list[str], environment: Mapping[str, str], life: int) -> None:
+        self.status: int | None = None
+        self._adopts = adopt_strays()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, MINDED)
+        inherited = os.dup(life) if life >= 0 else -1
+        try:
+            if inherited >= 0:
+                os.set_inheritable(inherited, True)
+            self.pid = os.posix_spawn(
+                find_program(argv[0]),
+                argv,
+                environment,
+                setsigmask=mask - set(MINDED),
+                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+            )
+        except BaseException:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            raise
+        finally:
+            if inherited >= 0:
+                os.close(inherited)
+
+    @property
+    def exit_code(self) -> int:
+        """The process's own code, or 128 plus the signal that ended it."""
+        if self.status is None:
+            return 125
+        code = os.waitstatus_to_exitcode(self.status)
+        return code if code >= 0 else 128 - code
+
+    def next_signal(self) -> None:
+        """Sleep until something happens to us or to it, and pass it on."""
+        if sys.platform == "linux":
+            info = signal.sigwaitinfo(MINDED)
+            number, from_terminal = signal.Signals(info.si_signo), info.si_code == _BY_KERNEL
+        else:
+            number = signal.Signals(signal.sigwait(MINDED))
+            from_terminal = _in_foreground()
+        if number == signal.SIGCHLD:
+            self.reap()
+        elif number not in _FROM_TERMINAL or not from_terminal:
+            self.send(number)
+        if number == signal.SIGTSTP:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def send(self, number: signal.Signals) -> None:
+        """Signal the process, unless it has ended."""
+        if self.status is None:
+            try:
+                os.kill(self.pid, number)
+            except ProcessLookupError:
+                pass
+
+    def reap(self) -> bool:
+        """Take in what has ended, the process or a stray; True if anything of it still runs."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return self._adopts or self.status is None
+            if pid == self.pid:
+                self.status = status
+
+
+def adopt_strays() -> bool:
+    """Become the parent of processes that lose theirs below us, where the system can do that."""
+    if sys.platform != "linux":
+        return False
+    import ctypes
+
+    try:
+        return ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0) == 0
+    except (OSError, AttributeError):
+        return False
+
+
+def _in_foreground() -> bool:
+    for fd in (0, 1, 2):
+        try:
+            return os.tcgetpgrp(fd) == os.getpgrp()
+        except OSError:
+            continue
+    return False
+
+
+def describe(path: str | Path) -> str:
+    """A program's name, for people: never its arguments, which may be prompts or secrets."""
+    name = os.path.basename(str(path)) or str(path)  # noqa: PTH119 - any text
+    return "".join(c if c.isprintable() else "?" for c in name)[:60]

@@ -1,0 +1,166 @@
+"""Run a program under a lease: wait for seats, start it, mind it, give the seats back.
+
+The seats are given back when the last process of the program has ended. If the program itself is
+done but something it started still runs, we do not wait for that: the lease is left behind, held by
+those processes through their pipe and their mark, and freed by whoever looks after the last has gone.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import NamedTuple
+
+from headgate.core.views import Waiting
+from headgate.errors import HeadgateError
+from headgate.gate import Gate, Lease
+from headgate.gate.strays import MARK, carriers, end, family
+from headgate.runner.child import Child, describe, find_program
+
+CANNOT_START = 126
+NOT_FOUND = 127
+_STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+class Program(NamedTuple):
+    """What to run, and under which terms."""
+
+    argv: list[str]
+    key: str | None = None
+    task: str | None = None
+    priority: str | int | None = None
+    since: float | None = None
+    weight: int = 1
+    timeout: float | str | None = None
+    grace: float = 10.0
+
+
+class _Stopped(BaseException):
+    """A signal ended the wait."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def run_program(
+    gate: Gate,
+    program: Program,
+    *,
+    say: Callable[[str], None],
+    on_wait: Callable[[Waiting], None] | None = None,
+    on_start: Callable[[Lease], None] | None = None,
+) -> int:
+    """Run a program when there is room for it; returns the exit code to end with."""
+    try:
+        find_program(program.argv[0])
+        ending: list[HeadgateError] = []
+
+        def on_end(why: HeadgateError) -> None:
+            ending.append(why)
+            os.kill(os.getpid(), signal.SIGCHLD)
+
+        slot = gate.slot(
+            program.key,
+            task=program.task or os.environ.get("HEADGATE_TASK") or None,
+            priority=program.priority,
+            since=program.since,
+            weight=program.weight,
+            timeout=program.timeout,
+            on_wait=on_wait,
+            on_end=on_end,
+            label=describe(program.argv[0]),
+            marked=True,
+        )
+        with _StopOnSignal():
+            lease = slot.acquire()
+        if on_start is not None:
+            on_start(lease)
+        return _under(gate, lease, program, ending, say)
+    except _Stopped as stopped:
+        return 128 + stopped.number
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except OSError as error:
+        say(f"cannot start {program.argv[0]}: {error.strerror}")
+        return NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_START
+
+
+def _under(
+    gate: Gate, lease: Lease, program: Program, ending: list[HeadgateError], say: Callable[[str], None]
+) -> int:
+    terminal = _Terminal()
+    try:
+        child = Child(program.argv, {**os.environ, **lease.environment}, gate.life_fd)
+    except BaseException:
+        lease.release()
+        raise
+    gate.started(lease, child.pid)
+    mark = lease.environment[MARK]
+    while child.reap() or child.status is None:
+        if child.status is not None:
+            break
+        if ending:
+            say(f"ending {describe(program.argv[0])}: {ending[0]}")
+            _end(child, mark, program.grace)
+            break
+        child.next_signal()
+    if child.reap() or carriers([mark]):
+        left = sorted({pid for pids in carriers([mark]).values() for pid in pids})
+        pids = f" (pid {', '.join(map(str, left))})" if left else ""
+        say(
+            f"{describe(program.argv[0])} has ended, but something it started still runs{pids}; "
+            f"its seats stay taken until that ends (headgate cancel {lease.id})"
+        )
+        gate.leave_behind()
+    else:
+        lease.release()
+    terminal.restore()
+    return child.exit_code
+
+
+def _end(child: Child, mark: str, grace: float) -> None:
+    def rest() -> set[int]:
+        child.reap()
+        return family(child.pid) | {pid for pids in carriers([mark]).values() for pid in pids}
+
+    end(rest, grace)
+    child.reap()
+
+
+class _StopOnSignal:
+    """While waiting, SIGTERM and its like end the wait cleanly, as Ctrl-C does."""
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {n: signal.signal(n, _stop) for n in _STOPPING}
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in getattr(self, "_before", {}).items():
+            signal.signal(number, handler)
+
+
+def _stop(number: int, _: FrameType | None) -> None:
+    raise _Stopped(number)
+
+
+class _Terminal:
+    """Remembers how the terminal was set: a program that is killed may leave it in a bad state."""
+
+    def __init__(self) -> None:
+        self._before = None
+        if os.isatty(0):
+            import termios
+
+            self._before = termios.tcgetattr(0)
+
+    def restore(self) -> None:
+        """Set the terminal as it was, if it is still ours."""
+        if self._before is not None:
+            import termios
+
+            try:
+                if os.tcgetpgrp(0) == os.getpgrp():
+                    termios.tcsetattr(0, termios.TCSADRAIN, self._before)
+            except (OSError, termios.error):
+                pass
