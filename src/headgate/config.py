@@ -162,12 +162,12 @@ class Watched:
     """
 
     def __init__(self, path: Path | None) -> None:
-        self.path = path or default_path()
+        self.path = (path or default_path()).absolute()  # the program may change directory
         self.problem: str | None = None
         self._told: str | None = None
         mark = _look(self.path)
         self._seen = _settled(mark)
-        self.config = load(path if mark is None else self.path)
+        self.config = load(None if path is None and mark is None else self.path)
 
     def fresh(self) -> Config | None:
         """The new Config when the file says something new, else None. Costs one stat."""

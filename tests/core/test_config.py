@@ -548,6 +548,16 @@ def test_watched_waits_for_the_default_path() -> None:
     assert watched.fresh() == Config(default_path(), {}, 3_000, ())
 
 
+def test_watched_stays_with_its_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file named by a relative path is still watched after a change of directory."""
+    write(file, "")
+    monkeypatch.chdir(file.parent)
+    watched = Watched(Path(file.name))
+    monkeypatch.chdir("/")
+    assert watched.fresh() is None
+    assert watched.config.path == file
+
+
 def test_watched_begins_with_a_good_file(file: Path) -> None:
     """A named file that is missing or wrong is an error at once, not a problem to report later."""
     with pytest.raises(ConfigError, match="cannot be read"):

@@ -31,6 +31,12 @@ _WILD = re.compile(r"[*?]")
 
 def parse_key(text: str) -> str:
     """Normalise a key, or say what is wrong with it."""
+    _check_text(text, "key")
+    return _parse_key(text)
+
+
+@lru_cache(maxsize=1024)
+def _parse_key(text: str) -> str:
     whole = _tidy(text, "key")
     provider, slash, model = whole.partition("/")
     provider = provider.lower()
@@ -55,6 +61,7 @@ def parse_key(text: str) -> str:
 
 def parse_pattern(text: str) -> str:
     """Normalise the name of a pool, or say what is wrong with it."""
+    _check_text(text, "pool")
     whole = _tidy(text, "pool")
     provider, slash, model = whole.partition("/")
     provider = provider.lower()
@@ -95,9 +102,12 @@ def _glob(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(parts) + r"\Z", re.DOTALL)
 
 
-def _tidy(text: str, what: str) -> str:
+def _check_text(text: object, what: str) -> None:
     if not isinstance(text, str):
-        raise UsageError(f"bad {what} {text!r}: expected text, found {type(text).__name__}")
+        raise UsageError(f"bad {what}: expected text, found {type(text).__name__}")
+
+
+def _tidy(text: str, what: str) -> str:
     whole = text.strip()
     if len(whole) > _LONGEST:
         raise UsageError(

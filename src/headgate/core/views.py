@@ -119,6 +119,12 @@ class Event(NamedTuple):
     text: str
 
 
+class Past(NamedTuple):
+    """Work that neither waits nor runs any more, by its last events; none if it never was."""
+
+    events: tuple[Event, ...]
+
+
 def explain(reason: Reason, now: int) -> str:
     """A reason as a sentence for people."""
     figures = f" ({reason.used}/{reason.limit})" if reason.limit is not None else ""

@@ -7,11 +7,13 @@ are run by the lookout's thread.
 """
 
 import os
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headgate.core.views import Waiting
 from headgate.errors import CancelledWorkError, GateClosedError, HeadgateError, StoreError
@@ -24,6 +26,9 @@ from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member, Tx
 from headgate.store.base import Store
 from headgate.store.machine import machine_id, pid_space
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 
@@ -73,6 +78,8 @@ class Clerk:
 
     def read(self, do: Callable[[Ledger], T]) -> T:
         """Read in a transaction that sees one moment, after burying the dead."""
+        if self._queue:
+            self.work()
         with self._lock:
             self.check_open()
             with self.store.transaction(write=False) as tx:
@@ -87,8 +94,7 @@ class Clerk:
         """Run all errands that wait, then tell their outcomes."""
         with self._lock:
             told = self._work_off()
-        for errand in told:
-            errand.finish()
+        tell([(errand, errand.finish) for errand in told])
 
     def mind(self, lease: Lease, max_hold: float | None) -> None:
         """Look after a lease: somebody may cancel it, or its pool may put an end to it."""
@@ -98,11 +104,11 @@ class Clerk:
         if max_hold is not None or not self.store.instant:
             self.lookout.start()
 
-    def release(self, id: int, told: Callable[[Errand], None] | None = None) -> None:
+    def release(self, id: int) -> None:
         """Give a lease's seats back, now or as soon as the store can be written."""
         self.leases.pop(id, None)
-        errand = Undo(lambda ledger: leave.release(ledger, id), told)
-        if told is None and not self.lookout.in_event_loop():
+        errand = Undo(lambda ledger: leave.release(ledger, id))
+        if running_loop() is None:
             self.perform(errand)
         else:
             self.submit(errand)
@@ -264,12 +270,10 @@ class Clerk:
                 plan = watch.plan(ledger, self.roll.me, waiting=bool(self.waiters))
             told += self._apply_news(granted, gone)
             self.lookout.follow(plan)
-        for errand in told:
-            errand.finish()
+        tell([(errand, errand.finish) for errand in told])
+        tell([(wish, partial(wish.news, spot)) for wish, spot in spots])
         for lease, why in ends:
             lease.end(CancelledWorkError(why))
-        for wish, spot in spots:
-            wish.news(spot)
         return stuck or plan.vacant
 
     def _gone(self, ledger: Ledger, mine: set[int]) -> list[tuple[Wish, str]]:
@@ -300,6 +304,35 @@ class Clerk:
             del self.waiters[wish.id]
             wish.fail(CancelledWorkError(why))
         return [wish for wish, _ in (*granted, *gone)]
+
+
+def tell(calls: list[tuple[Errand, Callable[[], None]]]) -> None:
+    """Tell outcomes, each event loop's in one go."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
+    for errand, call in calls:
+        if errand.loop is None:
+            call()
+        else:
+            by_loop.setdefault(errand.loop, []).append(call)
+    for loop, some in by_loop.items():
+        call_in(loop, lambda some=some: [call() for call in some])  # type: ignore[misc]
+
+
+def call_in(loop: "asyncio.AbstractEventLoop", function: Callable[[], Any]) -> None:
+    """Call something in an event loop's thread; at once if this is it."""
+    if running_loop() is loop:
+        function()
+        return
+    try:
+        loop.call_soon_threadsafe(function)
+    except RuntimeError:  # the loop is gone, and with it whoever wanted to know
+        pass
+
+
+def running_loop() -> "asyncio.AbstractEventLoop | None":
+    """The event loop that runs in this thread, if any; loads nothing to find out."""
+    module = sys.modules.get("asyncio")
+    return None if module is None else module._get_running_loop()
 
 
 def _last_words(ledger: Ledger, id: int) -> str:

@@ -20,6 +20,8 @@ from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
+    import asyncio
+
     from headgate.gate.clerk import Clerk
 
 
@@ -30,6 +32,8 @@ class Errand:
     """Whether rows will name this process, so that it must be known as alive."""
     stubborn = False
     """Whether it must be done in the end, even if the store cannot be written now."""
+    loop: "asyncio.AbstractEventLoop | None" = None
+    """The event loop in whose thread the outcome is told; None for whichever thread knows it."""
 
     def __init__(
         self, do: Callable[[Ledger], Any], told: Callable[["Errand"], None] | None = None

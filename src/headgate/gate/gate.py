@@ -23,10 +23,10 @@ from headgate import config as configuration
 from headgate.core.amounts import parse_duration, parse_priority, parse_task, parse_weight, priority_class
 from headgate.core.keys import NO_KEY, parse_key, parse_pattern
 from headgate.core.pools import parse_view
-from headgate.core.views import Capacity, Event, Queue, Status, Waiting
+from headgate.core.views import Capacity, Event, Past, Queue, Running, Status, Waiting
 from headgate.errors import GateClosedError, HeadgateError, UsageError, WaitTimeoutError
 from headgate.gate.cancel import cancel
-from headgate.gate.clerk import Clerk
+from headgate.gate.clerk import Clerk, call_in, running_loop
 from headgate.gate.errand import Errand, Wish
 from headgate.gate.lease import Lease
 from headgate.gate.strays import MARK
@@ -38,6 +38,7 @@ from headgate.store import Store, open_store
 if TYPE_CHECKING:
     import asyncio
 
+_LOOK = 0.5
 _OPEN: "weakref.WeakSet[Gate]" = weakref.WeakSet()
 
 
@@ -51,7 +52,7 @@ class Gate:
         self._view = view
         self._pages = Pages(self._config.config.pools)
         self._clerk = Clerk(store, self._pages, self._reload)
-        self._lender = 0
+        self._next_look = 0.0
         _OPEN.add(self)
 
     @classmethod
@@ -150,6 +151,10 @@ class Gate:
                 look.event(row, ledger, wall) for row in ledger.tx.events(after, most, 0)
             )
         )
+
+    def why(self, id: int) -> Waiting | Running | Past:
+        """What is known of one piece of work: where it waits, that it runs, or how it ended."""
+        return self._clerk.read(lambda ledger: look.why(ledger, id, time.time()))
 
     def set_limit(self, pool: str, limit: int) -> None:
         """Set a pool's limit by hand: persisted, and live at once everywhere."""
@@ -252,6 +257,11 @@ class Gate:
         return int(id) if uid == self._clerk.uid() else 0
 
     def _reload(self) -> None:
+        """Follow the configuration file, looking at it no more often than twice a second."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + _LOOK
         fresh = self._config.fresh()
         if fresh is not None:
             self._pages.declare(fresh.pools)
@@ -278,7 +288,7 @@ class Slot:
 
     def acquire(self) -> Lease:
         """Wait for the seats in this thread; the caller releases the lease."""
-        if self._clerk.lookout.in_event_loop():
+        if running_loop() is not None:
             raise UsageError("this thread runs an event loop: use 'async with', not 'with'")
         done = threading.Event()
         wish = self._wish(lambda _: done.set(), self._on_wait)
@@ -298,12 +308,8 @@ class Slot:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
 
-        def told(_: Errand) -> None:
-            _call(loop, _resolve, future)
-
-        on_wait = self._on_wait
-        say = None if on_wait is None else lambda spot: _call(loop, on_wait, spot)
-        wish = self._wish(told, say)
+        wish = self._wish(lambda _: _resolve(future), self._on_wait)
+        wish.loop = loop
         self._clerk.submit(wish)
         try:
             if self._wait:
@@ -339,7 +345,7 @@ class Slot:
         loop = asyncio.get_running_loop()
         if self._on_end is None:
             task = self._task
-            self._on_end = lambda _: _call(loop, task.cancel) if task else None
+            self._on_end = lambda _: call_in(loop, task.cancel) if task else None
         self._lease = await self.acquire_async()
         return self._lease
 
@@ -355,8 +361,7 @@ class Slot:
         lease = self._lease
         if lease is None:
             return
-        if lease.take_release():
-            await self._given_back(lease.id)
+        lease.release()
         if isinstance(error, asyncio.CancelledError) and lease.ended_by is not None and self._task:
             self._task.uncancel()
             raise lease.ended_by from None
@@ -385,34 +390,15 @@ class Slot:
 
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        self._clerk.submit(self._clerk.withdraw(wish, lambda _: _call(loop, _resolve, done)))
-        await asyncio.shield(done)
-
-    async def _given_back(self, id: int) -> None:
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        done = loop.create_future()
-        self._clerk.release(id, lambda _: _call(loop, _resolve, done))
+        errand = self._clerk.withdraw(wish, lambda _: _resolve(done))
+        errand.loop = loop
+        self._clerk.submit(errand)
         await asyncio.shield(done)
 
 
 def _resolve(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)
-
-
-def _call(loop: "asyncio.AbstractEventLoop", function: Callable[..., Any], *values: Any) -> None:
-    """Call something in an event loop's thread; at once if this is it."""
-    import asyncio
-
-    if asyncio._get_running_loop() is loop:
-        function(*values)
-        return
-    try:
-        loop.call_soon_threadsafe(function, *values)
-    except RuntimeError:  # the loop is gone, and with it whoever wanted to know
-        pass
 
 
 @atexit.register

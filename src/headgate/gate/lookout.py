@@ -8,7 +8,6 @@ this process waits for seats, it also looks up once a second in case a message g
 import os
 import select
 import signal
-import sys
 import threading
 import time
 import weakref
@@ -40,6 +39,7 @@ class Lookout:
         self._watched: dict[int, str] = {}
         self._wake_fd = -1
         self._deadlines: dict[int, tuple[float, float]] = {}
+        self._nudged = False
         self._called = False
         self._stopping = False
 
@@ -68,6 +68,9 @@ class Lookout:
 
     def nudge(self) -> None:
         """Make the thread look at what there is to do."""
+        if self._nudged:
+            return
+        self._nudged = True
         self.start()
         if self._pipe[1] >= 0:
             try:
@@ -98,11 +101,6 @@ class Lookout:
         self._watched = {}
         self._pipe = (-1, -1)
 
-    def in_event_loop(self) -> bool:
-        """Whether the calling thread runs an event loop, which must not wait for a disk."""
-        asyncio = sys.modules.get("asyncio")
-        return asyncio is not None and asyncio._get_running_loop() is not None
-
     def set_deadline(self, lease: int, seconds: float) -> None:
         """End a lease if it is still held after so long."""
         self._deadlines[lease] = (time.monotonic() + seconds, seconds)
@@ -125,6 +123,7 @@ class Lookout:
         for fd, _ in events:
             if fd == self._pipe[0]:
                 os.read(fd, 4096)
+                self._nudged = False
             elif fd == self._wake_fd:
                 self._clerk.roll.drain()
                 self._called = True

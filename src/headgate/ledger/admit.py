@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from headgate.core import line
 from headgate.core.amounts import priority_class
-from headgate.core.line import Head, Need, Reason
+from headgate.core.line import Head, Need
 from headgate.errors import TooHeavyError
 from headgate.ledger import leave
 from headgate.ledger.ledger import Ledger
@@ -55,18 +55,9 @@ def ask(ledger: Ledger, request: Request) -> int:
     order = (request.urgency, request.since, id)
     newcomer = Head(order, 0, request.cls, needs, {})
     if not _somebody_waits_for(ledger, needs):
-        if line.obstacles(newcomer, ledger.use, ledger.now) and leave.sweep(ledger):
-            needs, chain = ledger.needs(
-                request.key,
-                request.machine,
-                request.weight,
-                lender=request.lender,
-                view=request.view,
-            )
-            newcomer = newcomer._replace(needs=needs)
         if not line.obstacles(newcomer, ledger.use, ledger.now):
             for need in needs:
-                ledger.use.take(need.place, request.cls, need.seats)
+                ledger.use.take(need.place, newcomer.cls, need.seats)
             _grant(ledger, _lease(ledger, id, request, chain), waited=0)
             return id
     lane = ledger.tx.lane(
@@ -85,7 +76,7 @@ def ask(ledger: Ledger, request: Request) -> int:
         int(request.marked),
         "",
     )
-    ledger.tx.add_ticket(ticket)
+    ledger.add_ticket(ticket)
     ledger.unsettled = True
     return id
 
@@ -94,7 +85,7 @@ def _somebody_waits_for(ledger: Ledger, needs: tuple[Need, ...]) -> bool:
     wanted = {need.place for need in needs if need.seats > 0}
     if not wanted:
         return False
-    for lane in ledger.tx.lanes():
+    for lane in ledger.lanes():
         theirs, _ = ledger.needs(lane.key, lane.machine, 1, view=lane.view)
         if any(need.place in wanted for need in theirs):
             return True
@@ -105,14 +96,14 @@ def settle(ledger: Ledger) -> None:
     """Hand free seats to those who wait, in order."""
     ledger.unsettled = False
     ledger.tx.drop_rests(ledger.now)
-    lanes = {lane.id: lane for lane in ledger.tx.lanes()}
+    lanes = {lane.id: lane for lane in ledger.lanes()}
     if not lanes:
         return
     heads = [head for lane in lanes.values() if (head := _head(ledger, lane))]
 
     def grant(head: Head) -> Head | None:
         lane = lanes[head.lane]
-        ticket = ledger.tx.drop_ticket(head.id)
+        ticket = ledger.drop_ticket(head.id)
         if ticket is None:
             return None
         request = Request(
@@ -147,7 +138,7 @@ def _head(ledger: Ledger, lane: Lane) -> Head | None:
     while (ticket := ledger.tx.head(lane.id)) is not None:
         if ledger.census.listening(ticket.member):
             return make_head(ledger, lane, ticket)
-        leave.bury(ledger, ticket.member)
+        leave.drop_tickets(ledger, ticket.member)
     return None
 
 
@@ -189,8 +180,3 @@ def _grant(ledger: Ledger, lease: Lease, waited: int) -> None:
     ledger.granted[lease.id] = lease
     text = f"after {waited / 1000:.1f}s in line" if waited else ""
     ledger.tell("granted", text, work=lease.id, key=lease.key, task=lease.task)
-
-
-def reasons_for(ledger: Ledger, lane: int) -> tuple[Reason, ...]:
-    """Why a lane was blocked when the line was last settled in this transaction."""
-    return ledger.blocked.get(lane, ())

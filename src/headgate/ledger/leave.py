@@ -9,14 +9,7 @@ def release(ledger: Ledger, id: int, kind: str = "released", text: str = "") -> 
     lease = ledger.tx.drop_lease(id)
     if lease is None:
         return False
-    freed = _freed(ledger, lease)
-    for pool in ledger.book.of(lease.key):
-        where = place(pool.name, lease.machine)
-        seats = freed.get(where, 0)
-        ledger.use.take(where, lease.cls, -seats)
-        if pool.cooldown > 0 and seats > 0:
-            ledger.tx.add_rest(Rest(where, seats, ledger.now + pool.cooldown))
-            ledger.use.rest(where, seats)
+    _free(ledger, lease)
     held = max(0, ledger.now - lease.granted)
     if kind == "released":
         ledger.tx.learn_hold(lease.key, held)
@@ -27,14 +20,22 @@ def release(ledger: Ledger, id: int, kind: str = "released", text: str = "") -> 
     return True
 
 
-def _freed(ledger: Ledger, lease: Lease) -> dict[str, int]:
-    """The seats that nobody of the lease's family goes on using."""
-    names = [pool.name for pool in ledger.book.of(lease.key)]
-    if not lease.chain:
-        return {place(name, lease.machine): lease.weight for name in names}
-    rest = ledger.tx.family(lease.chain)
-    before, after = chain_seats([lease, *rest], names), chain_seats(rest, names)
-    return {where: seats - after.get(where, 0) for where, seats in before.items()}
+def _free(ledger: Ledger, lease: Lease) -> None:
+    """Count off the seats that nobody of the lease's family goes on using, and let them rest."""
+    pools = [pool for pool in ledger.book.of(lease.key) if pool.cooldown > 0]
+    if pools:
+        names = [pool.name for pool in pools]
+        family = ledger.tx.family(lease.chain) if lease.chain else []
+        before, after = chain_seats([lease, *family], names), chain_seats(family, names)
+        for pool in pools:
+            where = place(pool.name, lease.machine)
+            seats = before[where] - after.get(where, 0)
+            if seats > 0:
+                ledger.tx.add_rest(Rest(where, seats, ledger.now + pool.cooldown))
+    if pools or lease.chain:
+        ledger.recount()
+    else:
+        ledger.uncount(lease)
 
 
 def withdraw(ledger: Ledger, id: int, kind: str = "withdrawn", text: str = "") -> bool:
@@ -44,16 +45,21 @@ def withdraw(ledger: Ledger, id: int, kind: str = "withdrawn", text: str = "") -
         ledger.granted.pop(id, None)
         return release(ledger, id, kind, text)
     lane = ledger.tx.lane_by_id(ticket.lane)
-    ledger.tx.drop_ticket(id)
+    ledger.drop_ticket(id)
     ledger.tell(kind, text, work=id, key=lane.key, task=ticket.task)
     ledger.unsettled = True
     return True
 
 
-def bury(ledger: Ledger, member: str) -> None:
-    """Take everything from a member that has ended."""
+def drop_tickets(ledger: Ledger, member: str) -> None:
+    """Take a member whose process has ended out of the line; what it holds is another matter."""
     for ticket in ledger.tx.tickets_of(member):
         withdraw(ledger, ticket.id, "lost", "its process ended while it waited")
+
+
+def bury(ledger: Ledger, member: str) -> None:
+    """Take everything from a member that has ended."""
+    drop_tickets(ledger, member)
     for lease in ledger.tx.leases_of(member):
         if lease.cancel:
             release(ledger, lease.id, "cancelled", lease.cancel)

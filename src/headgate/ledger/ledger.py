@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from headgate.core.keys import HOST, NO_KEY, matches
 from headgate.core.line import Need, Reason, Use
 from headgate.core.pools import Book, Declared, Pool, Tuned, book, read_view
-from headgate.ledger.rows import Census, Happening, Lease, Tx
+from headgate.ledger.rows import Census, Happening, Lane, Lease, Ticket, Tx
 
 
 class Pages:
@@ -50,6 +50,7 @@ class Ledger:
         self.swept = False
         self._pages = pages
         self._use: Use | None = None
+        self._lanes: list[Lane] | None = None
         self._counted: set[str] = set()
 
     @property
@@ -86,11 +87,39 @@ class Ledger:
                 self._counted |= extra
         return seen
 
+    def lanes(self) -> list[Lane]:
+        """The lanes in which someone waits."""
+        if self._lanes is None:
+            self._lanes = self.tx.lanes()
+        return self._lanes
+
+    def add_ticket(self, ticket: Ticket) -> None:
+        """Put a ticket into its lane."""
+        self._lanes = None
+        self.tx.add_ticket(ticket)
+
+    def drop_ticket(self, id: int) -> Ticket | None:
+        """Take a ticket out of the line; None if it is not there."""
+        self._lanes = None
+        return self.tx.drop_ticket(id)
+
     def rebook(self) -> None:
         """Look at the pools again after one was changed; whoever waits may profit."""
         self.book = self._pages.book(self.tx.tuned())
-        self._use = None
+        self.recount()
         self.unsettled = True
+
+    def recount(self) -> None:
+        """Count the seats in use again from the rows when they are next asked for."""
+        self._use = None
+        self._counted = set()
+
+    def uncount(self, lease: Lease) -> None:
+        """Take an unrelated lease that was removed off the count, if there is one already."""
+        if self._use is not None:
+            for name in self._counted:
+                if matches(name, lease.key):
+                    self._use.take(place(name, lease.machine), lease.cls, -lease.weight)
 
     def needs(
         self, key: str, machine: str, weight: int, *, lender: int = 0, view: str = ""

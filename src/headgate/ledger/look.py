@@ -9,7 +9,17 @@ from headgate.core.amounts import FOREVER
 from headgate.core.keys import matches
 from headgate.core.line import Head, Need, Order, Reason
 from headgate.core.pools import Pool
-from headgate.core.views import Capacity, Event, PoolStatus, Queue, Running, Status, Waiting, explain
+from headgate.core.views import (
+    Capacity,
+    Event,
+    Past,
+    PoolStatus,
+    Queue,
+    Running,
+    Status,
+    Waiting,
+    explain,
+)
 from headgate.ledger import admit
 from headgate.ledger.ledger import Ledger, place
 from headgate.ledger.rows import Happening, Lane, Lease, Ticket
@@ -30,7 +40,7 @@ class Survey:
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self.lanes = {lane.id: lane for lane in ledger.tx.lanes()}
+        self.lanes = {lane.id: lane for lane in ledger.lanes()}
         self.blocked: dict[int, tuple[Reason, ...]] = {}
         self.needs: dict[int, tuple[Need, ...]] = {}
         heads: list[Head] = []
@@ -303,10 +313,10 @@ def event(row: Happening, ledger: Ledger, wall: float) -> Event:
     return Event(row.id, at, row.kind, row.work or None, row.key, row.task, row.pool, row.text)
 
 
-def why(ledger: Ledger, id: int, wall: float) -> Waiting | Running | tuple[Event, ...]:
+def why(ledger: Ledger, id: int, wall: float) -> Waiting | Running | Past:
     """What is known about a piece of work: where it waits, that it runs, or how it ended."""
     if (lease := ledger.tx.lease(id)) is not None:
         return running(ledger, lease, wall)
     if (spots := waiting(ledger, [id], wall)).get(id):
         return spots[id]
-    return tuple(event(row, ledger, wall) for row in ledger.tx.events(-1, 20, id))
+    return Past(tuple(event(row, ledger, wall) for row in ledger.tx.events(-1, 20, id)))

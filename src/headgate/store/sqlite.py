@@ -78,8 +78,10 @@ class SqliteStore:
             self._run("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
                 yield self._rows
+                self._rows.flush()
                 self._run("COMMIT")
             except BaseException:
+                self._rows.forget()
                 if self._db.in_transaction:
                     self._run("ROLLBACK")
                 raise
@@ -176,11 +178,37 @@ def _wait_for_lock(tries: int) -> bool:
 
 
 class _Rows:
-    """The tables, through one connection. Valid inside a transaction."""
+    """The tables, through one connection. Valid inside a transaction.
+
+    Ids, events and the history of holds are written once per transaction, however many there are.
+    """
 
     def __init__(self, run: Callable[..., Any]) -> None:
         self._run = run
         self._known_uid = ""
+        self._last_id: int | None = None
+        self._new_events: list[Happening] = []
+        self._new_holds: dict[str, list[int]] = {}
+
+    def flush(self) -> None:
+        """Write what was put off."""
+        if self._last_id is not None:
+            self._do("set_last_id", self._last_id)
+        for key, holds in self._new_holds.items():
+            self._do("learn_hold", key, sum(holds) / len(holds))
+        if self._new_events:
+            latest = 0
+            for row in self._new_events:
+                (latest,) = self._one("add_event", *row[1:])
+            if latest // 100 != (latest - len(self._new_events)) // 100:
+                self._do("trim_events", latest - _EVENTS)
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what was put off."""
+        self._last_id = None
+        self._new_events.clear()
+        self._new_holds.clear()
 
     def _one(self, name: str, *values: object) -> Any:
         return self._run(_SQL[name], values).fetchone()
@@ -197,7 +225,10 @@ class _Rows:
         return self._known_uid
 
     def next_id(self) -> int:
-        return int(self._one("next_id")[0])
+        if self._last_id is None:
+            self._last_id = self._one("last_id")[0]
+        self._last_id += 1
+        return self._last_id
 
     def note(self, name: str) -> str:
         try:
@@ -330,9 +361,11 @@ class _Rows:
         self._do("drop_rests", until)
 
     def learn_hold(self, key: str, held: int) -> None:
-        self._do("learn_hold", key, float(held))
+        self._new_holds.setdefault(key, []).append(held)
 
     def usual_hold(self, keys: Iterable[str]) -> float | None:
+        if self._new_holds:
+            self.flush()
         known = [row[0] for key in keys if (row := self._one("usual_hold", key))]
         return sum(known) / len(known) if known else None
 
@@ -346,11 +379,10 @@ class _Rows:
         return [Member(*row) for row in self._run(_SQL["members"])]
 
     def add_event(self, row: Happening) -> None:
-        (id,) = self._one("add_event", *row[1:])
-        if id % 100 == 0:
-            self._do("trim_events", id - _EVENTS)
+        self._new_events.append(row)
 
     def events(self, after: int, most: int, work: int) -> list[Happening]:
+        self.flush()
         if work:
             rows = self._all("events_of", work, after, most)
         elif after < 0:

@@ -6,8 +6,11 @@ SELECT text FROM note WHERE name = ?
 -- name: set_note
 INSERT INTO note VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET text = excluded.text
 
--- name: next_id
-UPDATE sequence SET last = last + 1 RETURNING last
+-- name: last_id
+SELECT last FROM sequence
+
+-- name: set_last_id
+UPDATE sequence SET last = ?
 
 -- name: tuned
 SELECT name, "limit", cooldown, paused_until, pause_note FROM pool ORDER BY name

@@ -1,0 +1,49 @@
+"""Whether there is room for a model now. Exit code 0 if there is, 75 if not."""
+
+from argparse import ArgumentParser, Namespace
+
+from headgate.cli import draw
+from headgate.cli.common import open_gate, print_json
+from headgate.core.amounts import show_duration
+from headgate.core.views import Capacity
+from headgate.errors import NoRoomError
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """What `capacity` takes."""
+    parser.add_argument(
+        "key",
+        nargs="?",
+        metavar="KEY",
+        help="PROVIDER/MODEL, as in anthropic/claude-opus-4-6; without it, for work with no model",
+    )
+    parser.add_argument(
+        "-p", "--priority", help="interactive, normal, background, or a number (higher goes first)"
+    )
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def run(args: Namespace) -> int:
+    """Ask the same rules that admit work."""
+    with open_gate(args) as gate:
+        capacity = gate.capacity(args.key, priority=args.priority)
+    if args.json:
+        print_json(capacity)
+    else:
+        draw.show([line(capacity)])
+    return 0 if capacity.state in {"open", "near"} else NoRoomError.exit_code
+
+
+def line(capacity: Capacity) -> str:
+    """The answer for people."""
+    what = draw.clean(capacity.key or "work with no model")
+    parts = [capacity.state]
+    if capacity.reason is None:
+        parts.append("no limit" if capacity.free is None else f"{capacity.free} free")
+    else:
+        parts.append(draw.clean(capacity.reason))
+    if capacity.queued:
+        parts.append(f"{capacity.queued} waiting")
+    if capacity.eta is not None:
+        parts.append(f"room in about {show_duration(capacity.eta * 1000)}")
+    return f"{what}: {', '.join(parts)}"

@@ -1,0 +1,174 @@
+"""Tables, bars and times for people: colours on a terminal only, and no name can smuggle any in."""
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+Span = tuple[str, str]
+"""Some text and its style."""
+Cell = str | int | Span | tuple[Span, ...]
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_BLOCKS, _PLAIN_BLOCKS = "█▒░", "#=."
+_WIDEST_BAR = 20
+_NARROWEST = 6
+_GAP = "  "
+_LAST_SECOND = 253_402_300_799.0  # of the year 9999, the last that ISO 8601 writes plainly
+
+
+class Column(NamedTuple):
+    """A column: numbers go `right`, and what may be long `shrinks` on a narrow terminal."""
+
+    head: str
+    right: bool = False
+    shrinks: bool = False
+
+
+class Pen(NamedTuple):
+    """What can be drawn where the output goes; `width` is None where no line is too long."""
+
+    colour: bool = False
+    width: int | None = None
+    blocks: str = _BLOCKS
+
+    def paint(self, text: str, style: str) -> str:
+        """The text in its style, if styles can be seen."""
+        if not (self.colour and style and text):
+            return text
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+
+def pen() -> Pen:
+    """A pen for stdout."""
+    out = sys.stdout
+    try:
+        _BLOCKS.encode(out.encoding or "ascii")
+        blocks = _BLOCKS
+    except (UnicodeEncodeError, LookupError):
+        blocks = _PLAIN_BLOCKS
+    if not out.isatty():
+        return Pen(blocks=blocks)
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return Pen(not plain, _terminal_width(out.fileno()), blocks)
+
+
+def _terminal_width(terminal: int) -> int:
+    said = os.environ.get("COLUMNS", "")
+    if said.isascii() and said.isdigit() and int(said) > 0:
+        return int(said)
+    try:
+        return os.get_terminal_size(terminal).columns or 80
+    except OSError:
+        return 80
+
+
+def show(lines: Iterable[str]) -> None:
+    """Write lines to stdout, with ? for what it has no characters for."""
+    text = "".join(f"{line}\n" for line in lines)
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    sys.stdout.flush()
+
+
+def clean(text: str) -> str:
+    """One line without control characters, whatever somebody put in."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else " " if c.isspace() else "" for c in text)
+
+
+def columns_of(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii() or not text.strip(_BLOCKS):
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def clip(text: str, width: int | None) -> str:
+    """The text, or as much of it as fits before a …"""
+    if width is None or columns_of(text) <= width:
+        return text
+    kept, room = "", width - 1
+    for c in text:
+        room -= columns_of(c)
+        if room < 0:
+            break
+        kept += c
+    return f"{kept}…"
+
+
+def bar(limit: int | None, in_use: int, cooling: int, pen: Pen) -> Cell:
+    """A pool's seats: in use, cooling, free. One cell each, or a share of the widest bar."""
+    if limit is None:
+        return ""
+    width = min(limit, _WIDEST_BAR)
+    used = _share(in_use, limit, width)
+    rest = _share(in_use + cooling, limit, width) - used
+    free = max(0, limit - in_use - cooling)
+    style = "red" if not free else "yellow" if free <= max(1, limit // 5) else "green"
+    full, half, empty = pen.blocks
+    return (full * used, style), (half * rest, "cyan"), (empty * (width - used - rest), "dim")
+
+
+def _share(seats: int, limit: int, width: int) -> int:
+    """Cells for some of the seats: one if there are any, all only if there is no other."""
+    if seats <= 0 or seats >= limit:
+        return 0 if seats <= 0 else width
+    return min(max(1, seats * width // limit), width - 1)
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], pen: Pen) -> list[str]:
+    """Lines up the rows; a column in which no row has anything is left out."""
+    grid = [[_spans(cell) for cell in row] for row in rows]
+    kept = [n for n in range(len(columns)) if any(_text(row[n]) for row in grid)]
+    widths = [
+        max(columns_of(columns[n].head), *(columns_of(_text(row[n])) for row in grid)) for n in kept
+    ]
+    _fit(widths, [columns[n].shrinks for n in kept], pen.width)
+    heads = [[((columns[n].head, "dim"),) for n in range(len(columns))]]
+    lines = []
+    for row in [*heads, *grid] if kept else []:
+        parts = []
+        for n, width in zip(kept, widths, strict=True):
+            spans = row[n] if len(row[n]) > 1 else ((clip(row[n][0][0], width), row[n][0][1]),)
+            padding = " " * (width - columns_of(_text(spans)))
+            drawn = "".join(pen.paint(text, style) for text, style in spans)
+            parts.append(padding + drawn if columns[n].right else drawn + padding)
+        lines.append(_GAP.join(parts).rstrip())
+    return lines
+
+
+def _fit(widths: list[int], shrinks: list[bool], room: int | None) -> None:
+    """Take columns off the widest that can shrink, until all of them fit."""
+    while room is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > room:
+        able = [n for n, can in enumerate(shrinks) if can and widths[n] > _NARROWEST]
+        if not able:
+            return
+        widths[max(able, key=lambda n: widths[n])] -= 1
+
+
+def _spans(cell: Cell) -> tuple[Span, ...]:
+    if not isinstance(cell, tuple):
+        return ((clean(str(cell)), ""),)
+    spans = (cell,) if isinstance(cell[0], str) else cell
+    return tuple((clean(text), style) for text, style in spans)  # type: ignore[misc]
+
+
+def _text(spans: tuple[Span, ...]) -> str:
+    return "".join(text for text, _ in spans)
+
+
+def iso(at: float) -> str:
+    """A time as ISO 8601 in UTC, to the millisecond."""
+    ms = round(min(max(at, 0.0), _LAST_SECOND) * 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(ms // 1000))}.{ms % 1000:03d}Z"
+
+
+def clock(at: float) -> str:
+    """A time as the people of this machine write it."""
+    whole = int(min(max(at, 0.0), _LAST_SECOND))
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(whole))

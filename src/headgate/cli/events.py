@@ -1,0 +1,86 @@
+"""What happened, the latest last."""
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+from typing import Any
+
+from headgate.cli import draw
+from headgate.cli.common import open_gate
+from headgate.cli.queue import whole
+from headgate.core.views import Event
+
+_BATCH = 1_000
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """What `events` takes."""
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="go on with what happens next, until Ctrl-C"
+    )
+    parser.add_argument("-n", default="50", metavar="N", dest="most", help="the last N (50)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+
+
+def run(args: Namespace) -> int:
+    """Show the last events, and with -f the next ones as they happen."""
+    most = whole(args.most, "-n", least=0)
+    with open_gate(args) as gate:
+        latest = gate.events(most=max(1, most))
+        _tell(latest if most else (), as_json=args.json)
+        if args.follow:
+            last = latest[-1].id if latest else 0
+            while True:
+                time.sleep(1)
+                while news := gate.events(after=last, most=_BATCH):
+                    _tell(news, as_json=args.json)
+                    last = news[-1].id
+        if not latest and not args.json:
+            draw.show(["Nothing has happened yet."])
+    return 0
+
+
+def _tell(events: Iterable[Event], *, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        for event in events:
+            sys.stdout.write(f"{json.dumps(event_json(event))}\n")
+        sys.stdout.flush()
+        return
+    pen = draw.pen()
+    draw.show(event_line(event, pen) for event in events)
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """An event, with its time as text."""
+    return {**event._asdict(), "at": draw.iso(event.at)}
+
+
+def event_line(event: Event, pen: draw.Pen) -> str:
+    """An event on a line, so that those to come can be lined up with those that were."""
+    kind = draw.clean(event.kind)
+    about = " ".join(word for word in (event.task, event.key, event.pool) if word)
+    work = str(event.work or "")
+    head = f"{draw.clock(event.at)}  {kind:<12}  {work:>6}"
+    tail = draw.clean("  ".join(word for word in (about, event.text) if word))
+    room = None if pen.width is None else max(20, pen.width - len(head) - 2)
+    style = _STYLES.get(event.kind, "")
+    painted = pen.paint(f"{kind:<12}", style)
+    line = (
+        f"{pen.paint(draw.clock(event.at), 'dim')}  {painted}  {work:>6}  {draw.clip(tail, room)}"
+    )
+    return line.rstrip()
+
+
+_STYLES = {
+    "granted": "green",
+    "lost": "red",
+    "overdue": "red",
+    "cancelled": "yellow",
+    "paused": "yellow",
+    "turned_away": "yellow",
+    "withdrawn": "dim",
+    "released": "dim",
+}

@@ -1,0 +1,41 @@
+"""Let nothing start in a pool, for a while or until it is resumed. What runs goes on."""
+
+from argparse import ArgumentParser, Namespace
+
+from headgate.cli.common import open_gate, say
+from headgate.cli.limits import is_new
+from headgate.core.amounts import parse_duration, show_duration
+from headgate.core.keys import parse_pattern
+from headgate.errors import UsageError
+
+_LONGEST_NOTE = 200
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """What `pause` takes."""
+    parser.add_argument("pool", metavar="POOL", help="as shown by headgate limits")
+    parser.add_argument(
+        "--for", dest="length", metavar="DUR", help="how long, as in 10m; until resumed without it"
+    )
+    parser.add_argument("--note", default="", metavar="TEXT", help="why, for those who wait")
+
+
+def run(args: Namespace) -> int:
+    """Pause it, and say for how long."""
+    pool, note = parse_pattern(args.pool), args.note.strip()
+    length = None if args.length is None else parse_duration(args.length, "--for")
+    if length == 0:
+        raise UsageError(
+            f"bad --for {args.length!r}: expected more than none; to end a pause: headgate resume"
+        )
+    if len(note) > _LONGEST_NOTE or not note.isprintable():
+        raise UsageError(
+            f"bad --note {note[:60]!r}: expected one printable line of at most "
+            f"{_LONGEST_NOTE} characters"
+        )
+    with open_gate(args) as gate:
+        new = is_new(gate.status(), pool)
+        gate.pause(pool, args.length, note=note)
+    end = f"until: headgate resume '{pool}'" if length is None else f"for {show_duration(length)}"
+    say(f"{pool} is paused {end}; nothing new starts in it, what runs goes on{new}")
+    return 0

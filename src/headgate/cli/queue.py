@@ -1,0 +1,136 @@
+"""What runs and what waits, in the order of the line."""
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from headgate.cli import draw
+from headgate.cli.common import open_gate, print_json
+from headgate.core.amounts import CLASSES, parse_priority, show_duration
+from headgate.core.views import Queue, Running, Waiting
+from headgate.errors import UsageError
+
+_MOST = 1_000_000
+_CLASSES = {parse_priority(name): name for name in CLASSES}
+_RUNNING = (
+    draw.Column("id", right=True),
+    draw.Column("task", shrinks=True),
+    draw.Column("key", shrinks=True),
+    draw.Column("priority"),
+    draw.Column("weight", right=True),
+    draw.Column("state"),
+    draw.Column("for", right=True),
+    draw.Column("pid", right=True),
+    draw.Column("seats of", right=True),
+    draw.Column("label", shrinks=True),
+)
+_WAITING = (
+    draw.Column("place", right=True),
+    draw.Column("id", right=True),
+    draw.Column("task", shrinks=True),
+    draw.Column("key", shrinks=True),
+    draw.Column("priority"),
+    draw.Column("weight", right=True),
+    draw.Column("for", right=True),
+    draw.Column("expected in", right=True),
+    draw.Column("because", shrinks=True),
+    draw.Column("label", shrinks=True),
+)
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """What `queue` takes."""
+    parser.add_argument("--page", default="1", metavar="N", help="which page of those who wait (1)")
+    parser.add_argument("--size", default="100", metavar="N", help="how many to a page (100)")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def run(args: Namespace) -> int:
+    """Show one page."""
+    page, size = whole(args.page, "--page"), whole(args.size, "--size")
+    skip = (page - 1) * size
+    with open_gate(args) as gate:
+        queue = gate.queue(most=size, skip=skip)
+        full = len(queue.running) >= size
+        running = max(gate.status().running, size) if full else len(queue.running)
+    if args.json:
+        print_json(as_json(queue, running))
+    else:
+        draw.show(lines(queue, draw.pen(), skip=skip, running=running))
+    return 0
+
+
+def whole(text: str, what: str, least: int = 1) -> int:
+    """A whole number that somebody typed."""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else -1
+    if not least <= number <= _MOST:
+        raise UsageError(f"bad {what} {text!r}: expected a whole number from {least} to {_MOST}")
+    return number
+
+
+def as_json(queue: Queue, running: int) -> dict[str, Any]:
+    """The queue, with times as text."""
+    return {
+        "running": [running_json(work) for work in queue.running],
+        "waiting": [waiting_json(work) for work in queue.waiting],
+        "total_running": running,
+        "total_waiting": queue.total_waiting,
+    }
+
+
+def running_json(work: Running) -> dict[str, Any]:
+    """One that runs."""
+    return {**work._asdict(), "started": draw.iso(work.started), "pid": work.pid or None}
+
+
+def waiting_json(work: Waiting) -> dict[str, Any]:
+    """One that waits."""
+    return {**work._asdict(), "since": draw.iso(work.since)}
+
+
+def lines(queue: Queue, pen: draw.Pen, *, skip: int = 0, running: int = 0) -> list[str]:
+    """The queue for people."""
+    if not queue.running and not queue.total_waiting:
+        return ["Nothing runs and nothing waits."]
+    more = running - len(queue.running)
+    shown = f" (the first {len(queue.running)})" if more > 0 else ""
+    drawn = [pen.paint(f"{max(running, len(queue.running))} running{shown}", "bold")]
+    drawn += draw.table(_RUNNING, [_running(work) for work in queue.running], pen)
+    drawn += ["", pen.paint(f"{queue.total_waiting} waiting{_part(queue, skip)}", "bold")]
+    return drawn + draw.table(_WAITING, [_waiting(work) for work in queue.waiting], pen)
+
+
+def _part(queue: Queue, skip: int) -> str:
+    shown, total = len(queue.waiting), queue.total_waiting
+    if shown == total:
+        return ""
+    return f" (from {skip + 1} to {skip + shown})" if shown else " (this page is past the last)"
+
+
+def _running(work: Running) -> tuple[draw.Cell, ...]:
+    return (
+        work.id,
+        work.task,
+        work.key or "(no model)",
+        _CLASSES.get(work.priority, str(work.priority)) if work.priority else "",
+        work.weight if work.weight != 1 else "",
+        (work.state, "yellow") if work.state != "running" else "",
+        show_duration(work.held * 1000),
+        work.pid or "",
+        work.borrows or "",
+        work.label,
+    )
+
+
+def _waiting(work: Waiting) -> tuple[draw.Cell, ...]:
+    return (
+        work.position,
+        work.id,
+        work.task,
+        work.key or "(no model)",
+        _CLASSES.get(work.priority, str(work.priority)) if work.priority else "",
+        work.weight if work.weight != 1 else "",
+        show_duration(work.waited * 1000),
+        "" if work.eta is None else f"~{show_duration(work.eta * 1000)}",
+        work.reason,
+        work.label,
+    )

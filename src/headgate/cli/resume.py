@@ -1,0 +1,25 @@
+"""Let a paused pool go on."""
+
+from argparse import ArgumentParser, Namespace
+
+from headgate.cli.common import open_gate, say
+from headgate.core.keys import parse_pattern
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """What `resume` takes."""
+    parser.add_argument("pool", metavar="POOL", help="as shown by headgate status")
+
+
+def run(args: Namespace) -> int:
+    """End the pause, and say if there was none."""
+    pool = parse_pattern(args.pool)
+    with open_gate(args) as gate:
+        paused = [found.pool for found in gate.status().pools if found.paused]
+        resumed = pool in paused and gate.resume(pool)
+    if resumed:
+        say(f"{pool} goes on")
+    else:
+        others = [name for name in paused if name != pool]
+        say(f"{pool} was not paused{f'; paused: {", ".join(others)}' if others else ''}")
+    return 0

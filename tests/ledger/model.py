@@ -1,0 +1,375 @@
+"""A plain model of the line: lists, sorted and summed anew for every question.
+
+It knows nothing of lanes, heads or running counts. Which pools a key sits in is a table, what
+is used is a sum over all leases, and who is next is found by going through all tickets in
+order. It is slow, and short enough to be checked by reading.
+"""
+
+from dataclasses import dataclass, field
+
+FOREVER = 2**62
+
+LIMITS: dict[str, int | None] = {
+    "host": 3,
+    "a": 4,
+    "a/x*": 2,
+    "a/x1": 1,
+    "b": 3,
+    "b/z": None,
+}
+COOLDOWNS = {"a/x*": 500}
+RESERVE = {"b": {"interactive": 1}}
+KEYS: dict[str, list[str]] = {
+    "": ["host"],
+    "a/x1": ["a", "a/x*", "a/x1", "host"],
+    "a/x2": ["a", "a/x*", "host"],
+    "a/y": ["a", "host"],
+    "b/z": ["b", "b/z", "host"],
+    "c/free": ["host"],
+}
+VIEWS: dict[str, dict[str, int]] = {
+    "": {},
+    "host=5": {"host": 5},
+    "a=2,a/x1=2": {"a": 2, "a/x1": 2},
+    "b/z=1": {"b/z": 1},
+}
+
+Why = tuple[str, str]
+"""A reason: its code and its pool."""
+
+
+@dataclass
+class Ticket:
+    """Someone who waits."""
+
+    id: int
+    urgency: int
+    since: int
+    member: str
+    machine: str
+    key: str
+    cls: str
+    weight: int
+    lender: int
+    view: str
+    overtaken: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """Priority, then since when, then arrival."""
+        return (self.urgency, self.since, self.id)
+
+    @property
+    def lane(self) -> tuple[str, str, str, int, str]:
+        """Those who need the same seats under the same rules."""
+        return (self.machine, self.key, self.cls, self.lender, self.view)
+
+
+@dataclass
+class Lease:
+    """Someone who was let in."""
+
+    id: int
+    member: str
+    machine: str
+    key: str
+    cls: str
+    weight: int
+    lender: int
+    chain: int
+
+
+@dataclass
+class Need:
+    """Seats that a ticket must get in one pool."""
+
+    pool: str
+    where: str
+    seats: int
+    limit: int | None
+
+
+@dataclass
+class Model:
+    """Everything there is, and the rules said plainly."""
+
+    now: int
+    ids: int = 0
+    limits: dict[str, int | str | None] = field(default_factory=dict)
+    cooldowns: dict[str, int | None] = field(default_factory=dict)
+    pauses: dict[str, int] = field(default_factory=dict)
+    tickets: list[Ticket] = field(default_factory=list)
+    leases: list[Lease] = field(default_factory=list)
+    rests: list[tuple[str, int, int]] = field(default_factory=list)
+    members: set[str] = field(default_factory=set)
+    dead: set[str] = field(default_factory=set)
+    deaf: set[str] = field(default_factory=set)
+    granted: list[Ticket] = field(default_factory=list)
+    blocked: dict[tuple[object, ...], list[Why]] = field(default_factory=dict)
+    unsettled: bool = False
+    swept: bool = False
+
+    def limit(self, pool: str, view: str = "") -> int | None:
+        """HEADGATE_LIMITS beats what was set by hand, and that beats the file."""
+        if pool in VIEWS[view]:
+            return VIEWS[view][pool]
+        by_hand = self.limits.get(pool)
+        if by_hand is not None:
+            return by_hand if isinstance(by_hand, int) else None
+        return LIMITS[pool]
+
+    def cooldown(self, pool: str) -> int:
+        """How long a seat freed now rests."""
+        by_hand = self.cooldowns.get(pool)
+        return COOLDOWNS.get(pool, 0) if by_hand is None else by_hand
+
+    def paused(self, pool: str) -> bool:
+        """Whether nothing may start in a pool."""
+        return self.pauses.get(pool, 0) > self.now
+
+    def held(self, where: str, cls: str | None = None) -> int:
+        """Seats held in a place, a family counting once, as its heaviest and for its oldest."""
+        families: dict[int, list[Lease]] = {}
+        for lease in self.leases:
+            families.setdefault(lease.chain or -lease.id, []).append(lease)
+        total = 0
+        for family in families.values():
+            weights = [lease.weight for lease in family if where in places(lease)]
+            if weights and (cls is None or min(family, key=lambda one: one.id).cls == cls):
+                total += max(weights)
+        return total
+
+    def resting(self, where: str) -> int:
+        """Seats that rest in a place."""
+        return sum(n for place, n, until in self.rests if place == where and until > self.now)
+
+    def needs(self, ticket: Ticket) -> tuple[list[Need], int]:
+        """What a ticket must get beyond what its lender's family has, and that family."""
+        family = self._family(ticket.lender)
+        found = []
+        for pool in KEYS[ticket.key]:
+            where = place(pool, ticket.machine)
+            lent = max((one.weight for one in family if where in places(one)), default=0)
+            seats = max(0, ticket.weight - lent)
+            found.append(Need(pool, where, seats, self.limit(pool, ticket.view)))
+        if not family:
+            return found, 0
+        lender = next(one for one in family if one.id == ticket.lender)
+        return found, lender.chain or lender.id
+
+    def _family(self, lender: int) -> list[Lease]:
+        """Those whose seats can be borrowed: the lender's family, if the lender is its youngest."""
+        lease = next((one for one in self.leases if one.id == lender), None)
+        if lease is None:
+            return []
+        family = [
+            one for one in self.leases if one is lease or (lease.chain and one.chain == lease.chain)
+        ]
+        return family if max(one.id for one in family) == lender else []
+
+    def why_not(self, ticket: Ticket, kept: dict[str, int], needs: list[Need]) -> list[Why]:
+        """All that keeps a ticket from its seats."""
+        found = []
+        for need in needs:
+            code = self._why_not(need, ticket.cls, kept.get(need.where, 0))
+            if code:
+                found.append((code, need.pool))
+        return found
+
+    def _why_not(self, need: Need, cls: str, kept: int) -> str:
+        if self.paused(need.pool):
+            return "pool_paused"
+        if need.limit is None or need.seats == 0:
+            return ""
+        unheld = need.limit - self.held(need.where)
+        free = unheld - self.resting(need.where)
+        reserved = 0
+        for other, seats in RESERVE.get(need.pool, {}).items():
+            if other != cls:
+                reserved += max(0, seats - self.held(need.where, other))
+        reserved = min(reserved, max(0, need.limit - 1))
+        if need.seats <= free - reserved - kept:
+            return ""
+        if need.seats > need.limit:
+            return "too_heavy"
+        if need.seats > unheld:
+            return "pool_full"
+        if need.seats > free:
+            return "cooling"
+        return "reserved" if need.seats > free - reserved else "kept"
+
+    def keep(self, ticket: Ticket, kept: dict[str, int], needs: list[Need]) -> None:
+        """Keep free seats for a ticket that was overtaken wherever it waits, slowest pool first."""
+        wanted = [need for need in needs if need.seats and need.limit is not None]
+        for need in wanted:
+            if need.where not in ticket.overtaken or self.paused(need.pool):
+                return
+            if need.seats > (need.limit or 0):
+                return
+        wanted.sort(key=lambda need: (ticket.overtaken[need.where], need.where))
+        for need in wanted:
+            used = self.held(need.where) + self.resting(need.where) + kept.get(need.where, 0)
+            free = max(0, (need.limit or 0) - used)
+            kept[need.where] = kept.get(need.where, 0) + min(free, need.seats)
+            if free < need.seats:
+                return
+
+    def too_heavy(self, ticket: Ticket) -> bool:
+        """Whether a ticket could never be let in."""
+        return any(need.limit is not None and need.seats > need.limit for need in self.needs(ticket)[0])
+
+    def ask(self, ticket: Ticket) -> None:
+        """Let in at once if nobody waits for the same seats and there is room."""
+        if not self._somebody_waits(ticket):
+            if self.why_not(ticket, {}, self.needs(ticket)[0]):
+                self.sweep()
+            if not self.why_not(ticket, {}, self.needs(ticket)[0]):
+                self.grant(ticket)
+                return
+        self.tickets.append(ticket)
+        self.unsettled = True
+
+    def _somebody_waits(self, ticket: Ticket) -> bool:
+        wanted = {need.where for need in self.needs(ticket)[0] if need.seats}
+        return any(wanted & set(places(other)) for other in self.tickets)
+
+    def grant(self, ticket: Ticket) -> None:
+        """Make a lease of a ticket."""
+        chain = self.needs(ticket)[1]
+        lender = ticket.lender if chain else 0
+        for lease in self.leases:
+            if lease.id == lender:
+                lease.chain = chain
+        self.leases.append(
+            Lease(
+                ticket.id,
+                ticket.member,
+                ticket.machine,
+                ticket.key,
+                ticket.cls,
+                ticket.weight,
+                lender,
+                chain,
+            )
+        )
+        self.granted.append(ticket)
+
+    def release(self, id: int) -> bool:
+        """Give seats back; they rest where there is a cooldown."""
+        lease = next((one for one in self.leases if one.id == id), None)
+        if lease is None:
+            return False
+        before = {where: self.held(where) for where in places(lease)}
+        self.leases.remove(lease)
+        for pool in KEYS[lease.key]:
+            where = place(pool, lease.machine)
+            freed = before[where] - self.held(where)
+            if freed and self.cooldown(pool):
+                self.rests.append((where, freed, self.now + self.cooldown(pool)))
+        self.unsettled = True
+        return True
+
+    def withdraw(self, id: int) -> bool:
+        """Leave the line, or give back what was granted."""
+        ticket = next((one for one in self.tickets if one.id == id), None)
+        if ticket is None:
+            return self.release(id)
+        self.tickets.remove(ticket)
+        self.unsettled = True
+        return True
+
+    def sweep(self) -> None:
+        """Take everything from the dead, once per transaction."""
+        if self.swept:
+            return
+        self.swept = True
+        for member in sorted(self.dead & self.members):
+            self._leave_line(member)
+            for lease in [one for one in self.leases if one.member == member]:
+                self.release(lease.id)
+            self.members.discard(member)
+
+    def _leave_line(self, member: str) -> None:
+        for ticket in [one for one in self.tickets if one.member == member]:
+            self.withdraw(ticket.id)
+
+    def settle(self) -> None:
+        """Go through the line in order; whoever is blocked closes its lane."""
+        self.unsettled = False
+        self.blocked = {}
+        kept: dict[str, int] = {}
+        waiting: list[tuple[Ticket, list[Need]]] = []
+        for lane in {ticket.lane for ticket in self.tickets}:
+            self._living_head(lane)
+        while True:
+            closed = {ticket.lane for ticket, _ in waiting}
+            open_ones = [one for one in self.tickets if one.lane not in closed]
+            if not open_ones:
+                return
+            ticket = min(open_ones, key=lambda one: one.order)
+            needs, _ = self.needs(ticket)
+            reasons = self.why_not(ticket, kept, needs)
+            if reasons:
+                self.blocked[ticket.lane] = reasons
+                waiting.append((ticket, needs))
+                self.keep(ticket, kept, needs)
+                continue
+            for other, wanted in waiting:
+                overtake(other, wanted, needs)
+            self.tickets.remove(ticket)
+            self.grant(ticket)
+            self._living_head(ticket.lane)
+
+    def _living_head(self, lane: tuple[str, str, str, int, str]) -> None:
+        """Send those home who come to the head of a lane and are not there to hear of it."""
+        while mine := [one for one in self.tickets if one.lane == lane]:
+            head = min(mine, key=lambda one: one.order)
+            if head.member not in self.dead | self.deaf:
+                return
+            self._leave_line(head.member)
+
+    def close(self) -> None:
+        """What ends every transaction."""
+        while self.unsettled:
+            self.settle()
+            if self.blocked:
+                self.sweep()
+        self.swept = False
+
+    def spots(self) -> dict[int, tuple[int, list[Why]]]:
+        """Everyone's position and reasons, in order."""
+        kept: dict[str, int] = {}
+        reasons: dict[tuple[object, ...], list[Why]] = {}
+        line = sorted(self.tickets, key=lambda one: one.order)
+        for ticket in line:
+            if ticket.lane not in reasons:
+                needs, _ = self.needs(ticket)
+                reasons[ticket.lane] = self.why_not(ticket, kept, needs)
+                if reasons[ticket.lane]:
+                    self.keep(ticket, kept, needs)
+        found = {}
+        for index, ticket in enumerate(line):
+            holding_up = {place(pool, ticket.machine) for _, pool in reasons[ticket.lane]}
+            ahead = [
+                sum(where in places(other) for other in line[:index]) for where in holding_up
+            ]
+            found[ticket.id] = (1 + max(ahead, default=0), reasons[ticket.lane])
+        return found
+
+
+def place(pool: str, machine: str) -> str:
+    """The pool `host` exists once per machine."""
+    return f"host@{machine}" if pool == "host" else pool
+
+
+def places(one: Ticket | Lease) -> list[str]:
+    """Where someone's seats are counted."""
+    return [place(pool, one.machine) for pool in KEYS[one.key]]
+
+
+def overtake(waiting: Ticket, wanted: list[Need], winner: list[Need]) -> None:
+    """Remember where a later ticket was given seats that an earlier one waits for."""
+    taken = {need.where for need in winner if need.seats}
+    for need in wanted:
+        if need.seats and need.limit is not None and need.where in taken:
+            waiting.overtaken[need.where] = waiting.overtaken.get(need.where, 0) + 1
