@@ -1,14 +1,14 @@
 """headgate lets in as many AI agents as machines and accounts can take, and never one more.
 
-    from headgate import Gate
+from headgate import Gate
 
-    gate = Gate.open()
-    with gate.slot("anthropic/claude-opus-4-6", task="oracle-2"):
-        ...
+gate = Gate.open()
+with gate.slot("anthropic/claude-opus-4-6", task="oracle-2"):
+    ...
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from headgate.core.views import (
@@ -80,8 +80,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load a public name when it is first used: the command line needs few of them."""
     if name in _WHERE:
-        return getattr(import_module(_WHERE[name]), name)
+        found: object = getattr(import_module(_WHERE[name]), name)
+        return found
     raise AttributeError(f"module 'headgate' has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """A demonstration of the real thing: real processes, a real store, real kills.
 
-A dozen stand-in agents of two models are started at once, each by `headgate run` in a process of its
-own. Each writes down when it begins and ends, and the summary is made from those notes:
+A dozen stand-in agents of two models are started at once, each by `headgate run` in a process of
+its own. Each writes down when it begins and ends, and the summary is made from those notes:
 from what really ran, not from what headgate says about it.
 """
 
@@ -54,14 +54,17 @@ class _Demo:
         self.chance = chance
         self.plain = plain
         self.notes = folder / "notes"
-        self.notes.touch()
+        settings = folder / "config.toml"
+        for file in (self.notes, settings):
+            file.touch()
         view = ",".join(f"{pool}={limit}" for pool, limit in LIMITS.items())
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("HEADGATE_")},
             "HEADGATE_STORE": f"sqlite://{folder / 'demo.db'}",
             "HEADGATE_LIMITS": view,
+            "HEADGATE_CONFIG": str(settings),
         }
-        self.gate = Gate.open(self.environment["HEADGATE_STORE"], limits=LIMITS)
+        self.gate = Gate.open(self.environment["HEADGATE_STORE"], config=settings, limits=LIMITS)
         self.began = time.monotonic()
         self.killed: dict[str, float] = {}
         self.said: set[tuple[str, str]] = set()
@@ -69,8 +72,9 @@ class _Demo:
 
     def run(self, agents: int) -> int:
         print(
-            f"{agents} agents want to work at once: {agents // 2} on opus (3 at a time), the others on "
-            f"sonnet (no limit of its own);\nthe machine takes 7 in all. One will be killed on the way.\n"
+            f"{agents} agents want to work at once: {(agents + 1) // 2} on opus (3 at a time), the "
+            "others on sonnet (no limit\nof its own); the machine takes 7 in all. "
+            "One will be killed on the way.\n"
         )
         try:
             for number in range(agents):
@@ -90,7 +94,19 @@ class _Demo:
         seconds = f"{self.chance.uniform(1.5, 4.0):.2f}"
         agent = [sys.executable, "-c", _AGENT, str(self.notes), model, task, seconds]
         self.processes[task] = subprocess.Popen(
-            [sys.executable, "-m", "headgate", "run", "-q", "-m", model, "--task", task, "--", *agent],
+            [
+                sys.executable,
+                "-m",
+                "headgate",
+                "run",
+                "-q",
+                "-m",
+                model,
+                "--task",
+                task,
+                "--",
+                *agent,
+            ],
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -121,8 +137,8 @@ class _Demo:
                 return
 
     def tell(self, queue: Queue) -> None:
-        for one in queue.running:
-            self.say(one.task, "runs")
+        for run in queue.running:
+            self.say(run.task, "runs")
         for one in queue.waiting:
             self.say(one.task, f"waits, {one.reason}")
         for task in self.killed:
@@ -143,9 +159,11 @@ class _Demo:
                 begun[task] = (model, float(at))
             else:
                 found.append(Stay(model, task, begun.pop(task)[1], float(at)))
-        for task, (model, at) in begun.items():
-            found.append(Stay(model, task, at, self.killed.get(task, at)))
-        return found
+        killed = (
+            Stay(model, task, begin, self.killed.get(task, begin))
+            for task, (model, begin) in begun.items()
+        )
+        return [*found, *killed]
 
     def summary(self) -> int:
         stays = self.stays()
@@ -153,14 +171,21 @@ class _Demo:
         took = max(stay.end for stay in stays) - self.began
         alone = sum(stay.end - stay.begin for stay in stays)
         most, most_opus = _most(stays), _most(opus)
-        print(f"{len(stays)} agents ran in {show_duration(took * 1000)}; one by one it would have been "
-              f"{show_duration(alone * 1000)}.")
-        print(f"At most {most_opus} opus agents ran at once (cap 3), and {most} in all (cap 7), by their own notes.")
+        print(
+            f"{len(stays)} agents ran in {show_duration(took * 1000)}; "
+            f"one by one it would have been {show_duration(alone * 1000)}."
+        )
+        print(
+            f"At most {most_opus} opus agents ran at once (cap 3), and {most} in all (cap 7), "
+            "by their own notes."
+        )
         for task in self.killed:
             print(f"{task} was killed with its wrapper; its seat was free again at once.")
         kept = most_opus <= LIMITS["anthropic/claude-opus-*"] and most <= LIMITS["host"]
         print("The caps held." if kept else "A cap was broken. That is a bug: please report it.")
-        print("\nNow yours:  headgate run -m anthropic/claude-opus-4-6 -- claude -p 'fix the build'")
+        print(
+            "\nNow yours:  headgate run -m anthropic/claude-opus-4-6 -- claude -p 'fix the build'"
+        )
         return 0 if kept else 1
 
 
@@ -185,8 +210,10 @@ def _picture(queue: Queue, status: Status, elapsed: float) -> list[str]:
                 f"   {pool.queued} waiting"
             )
     lines.append("")
-    for run in queue.running:
-        lines.append(f"  \x1b[32m▶\x1b[0m {run.task:<10} runs for {show_duration(run.held * 1000)}")
+    lines.extend(
+        f"  \x1b[32m▶\x1b[0m {run.task:<10} runs for {show_duration(run.held * 1000)}"
+        for run in queue.running
+    )
     for one in queue.waiting:
         eta = f", about {show_duration(one.eta * 1000)}" if one.eta else ""
         lines.append(f"  \x1b[2m{one.position:>2} {one.task:<9} {one.reason}{eta}\x1b[0m")

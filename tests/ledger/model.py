@@ -216,22 +216,25 @@ class Model:
 
     def too_heavy(self, ticket: Ticket) -> bool:
         """Whether a ticket could never be let in."""
-        return any(need.limit is not None and need.seats > need.limit for need in self.needs(ticket)[0])
+        return any(
+            need.limit is not None and need.seats > need.limit for need in self.needs(ticket)[0]
+        )
 
     def ask(self, ticket: Ticket) -> None:
         """Let in at once if nobody waits for the same seats and there is room."""
-        if not self._somebody_waits(ticket):
-            if self.why_not(ticket, {}, self.needs(ticket)[0]):
-                self.sweep()
-            if not self.why_not(ticket, {}, self.needs(ticket)[0]):
-                self.grant(ticket)
-                return
+        passes = not self._somebody_waits(ticket)
+        if passes and not self.why_not(ticket, {}, self.needs(ticket)[0]):
+            self.grant(ticket)
+            return
         self.tickets.append(ticket)
         self.unsettled = True
 
     def _somebody_waits(self, ticket: Ticket) -> bool:
         wanted = {need.where for need in self.needs(ticket)[0] if need.seats}
-        return any(wanted & set(places(other)) for other in self.tickets)
+        return any(
+            wanted & set(places(other)) or (ticket.lender and other.lender == ticket.lender)
+            for other in self.tickets
+        )
 
     def grant(self, ticket: Ticket) -> None:
         """Make a lease of a ticket."""
@@ -350,9 +353,7 @@ class Model:
         found = {}
         for index, ticket in enumerate(line):
             holding_up = {place(pool, ticket.machine) for _, pool in reasons[ticket.lane]}
-            ahead = [
-                sum(where in places(other) for other in line[:index]) for where in holding_up
-            ]
+            ahead = [sum(where in places(other) for other in line[:index]) for where in holding_up]
             found[ticket.id] = (1 + max(ahead, default=0), reasons[ticket.lane])
         return found
 

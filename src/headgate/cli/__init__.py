@@ -1,8 +1,8 @@
 """The command line: one file per verb.
 
-A verb's module has `arguments(parser)`, which says what it takes, and `run(args)`, which does it and
-returns the exit code. Only the module of the verb that was asked for is loaded: agents call
-some of these often. Data goes to stdout, chatter to stderr.
+A verb's module has `arguments(parser)`, which says what it takes, and `run(args)`, which does it
+and returns the exit code. Only the module of the verb that was asked for is loaded: agents
+call some of these often. Data goes to stdout, chatter to stderr.
 """
 
 import os

@@ -3,7 +3,6 @@
 import json
 import sys
 from argparse import Namespace
-from typing import Any
 
 from headgate.gate import Gate
 
@@ -13,13 +12,13 @@ def open_gate(args: Namespace) -> Gate:
     return Gate.open(args.store, config=args.config_file)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print one JSON document: for people if a person reads it, on one line otherwise."""
     indent = 2 if sys.stdout.isatty() else None
     print(json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False))
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Frozen values as dictionaries, all the way down."""
     if hasattr(value, "_asdict"):
         return {name: plain(field) for name, field in value._asdict().items()}

@@ -6,8 +6,12 @@ from argparse import ArgumentParser, Namespace
 def arguments(parser: ArgumentParser) -> None:
     """What `demo` takes."""
     parser.add_argument("--agents", type=int, default=12, metavar="N", help="how many agents (12)")
-    parser.add_argument("--seed", type=int, default=7, metavar="N", help="for another demonstration")
-    parser.add_argument("--plain", action="store_true", help="lines instead of a picture that moves")
+    parser.add_argument(
+        "--seed", type=int, default=7, metavar="N", help="for another demonstration"
+    )
+    parser.add_argument(
+        "--plain", action="store_true", help="lines instead of a picture that moves"
+    )
 
 
 def run(args: Namespace) -> int:

@@ -4,34 +4,31 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 Span = tuple[str, str]
 """Some text and its style."""
-Cell = str | int | Span | tuple[Span, ...]
+Cell = str | int | tuple[Span, ...]
+Column = tuple[str, str]
+"""A heading, and `right` for numbers or `shrinks` for what may be long for a terminal."""
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _BLOCKS, _PLAIN_BLOCKS = "█▒░", "#=."
-_WIDEST_BAR = 20
+_WIDEST_BAR, _NARROW_BAR = 20, 10
+_NARROW = 100
 _NARROWEST = 6
 _GAP = "  "
 _LAST_SECOND = 253_402_300_799.0  # of the year 9999, the last that ISO 8601 writes plainly
 
 
-class Column(NamedTuple):
-    """A column: numbers go `right`, and what may be long `shrinks` on a narrow terminal."""
-
-    head: str
-    right: bool = False
-    shrinks: bool = False
-
-
-class Pen(NamedTuple):
+class Pen:
     """What can be drawn where the output goes; `width` is None where no line is too long."""
 
-    colour: bool = False
-    width: int | None = None
-    blocks: str = _BLOCKS
+    def __init__(
+        self, *, colour: bool = False, width: int | None = None, blocks: str = _BLOCKS
+    ) -> None:
+        self.colour = colour
+        self.width = width
+        self.blocks = blocks
 
     def paint(self, text: str, style: str) -> str:
         """The text in its style, if styles can be seen."""
@@ -51,7 +48,7 @@ def pen() -> Pen:
     if not out.isatty():
         return Pen(blocks=blocks)
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
-    return Pen(not plain, _terminal_width(out.fileno()), blocks)
+    return Pen(colour=not plain, width=_terminal_width(out.fileno()), blocks=blocks)
 
 
 def _terminal_width(terminal: int) -> int:
@@ -89,7 +86,7 @@ def columns_of(text: str) -> int:
 
 
 def clip(text: str, width: int | None) -> str:
-    """The text, or as much of it as fits before a …"""
+    """The text, or as much of it as fits with a … after it."""
     if width is None or columns_of(text) <= width:
         return text
     kept, room = "", width - 1
@@ -105,13 +102,14 @@ def bar(limit: int | None, in_use: int, cooling: int, pen: Pen) -> Cell:
     """A pool's seats: in use, cooling, free. One cell each, or a share of the widest bar."""
     if limit is None:
         return ""
-    width = min(limit, _WIDEST_BAR)
+    narrow = pen.width is not None and pen.width < _NARROW
+    width = min(limit, _NARROW_BAR if narrow else _WIDEST_BAR)
     used = _share(in_use, limit, width)
     rest = _share(in_use + cooling, limit, width) - used
     free = max(0, limit - in_use - cooling)
     style = "red" if not free else "yellow" if free <= max(1, limit // 5) else "green"
-    full, half, empty = pen.blocks
-    return (full * used, style), (half * rest, "cyan"), (empty * (width - used - rest), "dim")
+    cells = ((used, style), (rest, "cyan"), (width - used - rest, "dim"))
+    return tuple((block * n, style) for block, (n, style) in zip(pen.blocks, cells, strict=True))
 
 
 def _share(seats: int, limit: int, width: int) -> int:
@@ -126,18 +124,18 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], pen: Pen) -
     grid = [[_spans(cell) for cell in row] for row in rows]
     kept = [n for n in range(len(columns)) if any(_text(row[n]) for row in grid)]
     widths = [
-        max(columns_of(columns[n].head), *(columns_of(_text(row[n])) for row in grid)) for n in kept
+        max(columns_of(columns[n][0]), *(columns_of(_text(row[n])) for row in grid)) for n in kept
     ]
-    _fit(widths, [columns[n].shrinks for n in kept], pen.width)
-    heads = [[((columns[n].head, "dim"),) for n in range(len(columns))]]
+    _fit(widths, [columns[n][1] == "shrinks" for n in kept], pen.width)
+    heads = [_spans(((head, "dim"),)) for head, _ in columns]
     lines = []
-    for row in [*heads, *grid] if kept else []:
+    for row in [heads, *grid] if kept else []:
         parts = []
         for n, width in zip(kept, widths, strict=True):
             spans = row[n] if len(row[n]) > 1 else ((clip(row[n][0][0], width), row[n][0][1]),)
             padding = " " * (width - columns_of(_text(spans)))
             drawn = "".join(pen.paint(text, style) for text, style in spans)
-            parts.append(padding + drawn if columns[n].right else drawn + padding)
+            parts.append(padding + drawn if columns[n][1] == "right" else drawn + padding)
         lines.append(_GAP.join(parts).rstrip())
     return lines
 
@@ -152,10 +150,9 @@ def _fit(widths: list[int], shrinks: list[bool], room: int | None) -> None:
 
 
 def _spans(cell: Cell) -> tuple[Span, ...]:
-    if not isinstance(cell, tuple):
-        return ((clean(str(cell)), ""),)
-    spans = (cell,) if isinstance(cell[0], str) else cell
-    return tuple((clean(text), style) for text, style in spans)  # type: ignore[misc]
+    if isinstance(cell, tuple):
+        return tuple((clean(text), style) for text, style in cell)
+    return ((clean(str(cell)), ""),)
 
 
 def _text(spans: tuple[Span, ...]) -> str:

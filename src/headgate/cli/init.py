@@ -43,17 +43,28 @@ def _write(path: Path, text: str, *, force: bool) -> None:
         raise taken
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.unlink(missing_ok=True)
     try:
-        with open(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        draft.unlink(missing_ok=True)
+        draft.touch(mode=0o600, exist_ok=False)
+        with draft.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         if force:
             draft.replace(path)
         else:
-            path.hardlink_to(draft)  # fails if somebody else was quicker, as a rename would not
+            _place(draft, path)
     except FileExistsError:
         raise taken from None
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _place(draft: Path, path: Path) -> None:
+    """Give the draft its name, unless somebody was quicker; a rename would not notice."""
+    try:
+        path.hardlink_to(draft)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        draft.rename(path)

@@ -14,13 +14,13 @@ from headgate.errors import UsageError
 from headgate.gate import Gate
 
 _COLUMNS = (
-    draw.Column("pool", shrinks=True),
-    draw.Column("limit", right=True),
-    draw.Column("from"),
-    draw.Column("configured", right=True),
-    draw.Column("cooldown", right=True),
-    draw.Column("max hold", right=True),
-    draw.Column("reserve", shrinks=True),
+    ("pool", "shrinks"),
+    ("limit", "right"),
+    ("from", ""),
+    ("configured", "right"),
+    ("cooldown", "right"),
+    ("max hold", "right"),
+    ("reserve", "shrinks"),
 )
 
 
@@ -73,7 +73,7 @@ def _change(gate: Gate, action: str, pool: str, value: str) -> None:
                 raise UsageError(f"there is no pool {pool}; headgate limits lists them")
             gate.restore(pool)
             did = f"{pool} is as configured again"
-    after = gate.status()[pool]
+    after = next(found for found in gate.status().pools if found.pool == pool)
     if action == "restore":
         did += f": {_as_words(after)}"
     elif after.limit is None and action == "cooldown":
@@ -92,10 +92,10 @@ def is_new(status: Status, pool: str) -> str:
 
 
 def _was(before: Status, pool: str) -> str:
-    limits = [found.limit for found in before.pools if found.pool == pool]
-    if not limits:
-        return ""
-    return f" (it had {'none' if limits[0] is None else limits[0]})"
+    for found in before.pools:
+        if found.pool == pool and found.source not in {"environment", "none"}:
+            return f" (it had {'none' if found.limit is None else found.limit})"
+    return ""
 
 
 def _drains(pool: PoolStatus) -> str:
@@ -106,7 +106,8 @@ def _drains(pool: PoolStatus) -> str:
 
 def _as_words(pool: PoolStatus) -> str:
     limit = "no limit" if pool.limit is None else f"limit {pool.limit}"
-    return f"{limit}, cooldown {show_duration(pool.cooldown_ms)}"
+    rest = show_duration(pool.cooldown_ms) if pool.cooldown_ms else "none"
+    return f"{limit}, cooldown {rest}"
 
 
 def show(pools: Iterable[PoolStatus], *, as_json: bool) -> None:

@@ -36,6 +36,6 @@ def run(args: Namespace) -> int:
     with open_gate(args) as gate:
         new = is_new(gate.status(), pool)
         gate.pause(pool, args.length, note=note)
-    end = f"until: headgate resume '{pool}'" if length is None else f"for {show_duration(length)}"
+    end = f"for {show_duration(length)}" if length else "until it is resumed"
     say(f"{pool} is paused {end}; nothing new starts in it, what runs goes on{new}")
     return 0

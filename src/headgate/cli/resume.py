@@ -20,6 +20,6 @@ def run(args: Namespace) -> int:
     if resumed:
         say(f"{pool} goes on")
     else:
-        others = [name for name in paused if name != pool]
-        say(f"{pool} was not paused{f'; paused: {", ".join(others)}' if others else ''}")
+        others = f"; what is paused: {', '.join(paused)}" if paused else ""
+        say(f"{pool} was not paused{others}")
     return 0

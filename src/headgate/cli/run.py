@@ -12,21 +12,31 @@ from headgate.errors import CancelledWorkError, HeadgateError, UsageError
 def arguments(parser: ArgumentParser) -> None:
     """What `run` takes."""
     parser.usage = "headgate run [-m KEY] [--task ID] [-p PRIORITY] [options] -- CMD..."
-    parser.add_argument("-m", "--model", metavar="KEY", help="what it uses, as in anthropic/claude-opus-4-6")
-    parser.add_argument("--task", metavar="ID", help="whom it is for; names it, changes nothing else")
+    parser.add_argument(
+        "-m", "--model", metavar="KEY", help="what it uses, as in anthropic/claude-opus-4-6"
+    )
+    parser.add_argument(
+        "--task", metavar="ID", help="whom it is for; names it, changes nothing else"
+    )
     parser.add_argument(
         "-p", "--priority", help="interactive, normal, background, or a number (higher goes first)"
     )
-    parser.add_argument("--weight", default="1", metavar="N", help="seats it takes in each pool (1)")
     parser.add_argument(
-        "--since", metavar="TIME", help="when its prompt began: seconds since the epoch, or e.g. 5m ago as 5m"
+        "--weight", default="1", metavar="N", help="seats it takes in each pool (1)"
+    )
+    parser.add_argument(
+        "--since",
+        metavar="TIME",
+        help="when its prompt began: seconds since the epoch, or e.g. 5m ago as 5m",
     )
     waits = parser.add_mutually_exclusive_group()
     waits.add_argument("--wait", metavar="DUR", help="wait at most so long, then exit 124")
     waits.add_argument("--no-wait", action="store_true", help="exit 75 if there is no room now")
     parser.add_argument("--grace", metavar="DUR", help="time to end by itself when cancelled (10s)")
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing while waiting")
-    parser.add_argument("command", nargs=REMAINDER, metavar="CMD", help="the program and its arguments")
+    parser.add_argument(
+        "command", nargs=REMAINDER, metavar="CMD", help="the program and its arguments"
+    )
 
 
 def run(args: Namespace) -> int:

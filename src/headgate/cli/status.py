@@ -19,14 +19,14 @@ SOURCES = {
 """Where a limit comes from, in the words of people."""
 
 _COLUMNS = (
-    draw.Column("pool", shrinks=True),
-    draw.Column(""),
-    draw.Column("used", right=True),
-    draw.Column("free", right=True),
-    draw.Column("cooling", right=True),
-    draw.Column("queued", right=True),
-    draw.Column("state", shrinks=True),
-    draw.Column("limit from"),
+    ("pool", "shrinks"),
+    ("", ""),
+    ("used", "right"),
+    ("free", "right"),
+    ("cooling", "right"),
+    ("queued", "right"),
+    ("state", "shrinks"),
+    ("limit from", "shrinks"),
 )
 
 
@@ -68,16 +68,20 @@ def pool_json(pool: PoolStatus) -> dict[str, Any]:
 def lines(status: Status, pen: draw.Pen) -> list[str]:
     """The status for people."""
     pools = sorted(status.pools, key=lambda pool: (pool.pool != "host", pool.pool))
-    told = any(pool.source != "default" for pool in pools)
-    rows = [_row(pool, status.at, pen, told=told) for pool in pools]
+    rows = [_row(pool, status.at, pen) for pool in pools if _matters(pool)]
     drawn = draw.table(_COLUMNS, rows, pen)
     if status.unlimited:
-        counts = (f"{draw.clean(key)} ×{n}" for key, n in sorted(status.unlimited.items()))
+        counts = (f"{draw.clean(key)} x{n}" for key, n in sorted(status.unlimited.items()))
         drawn += ["", draw.clip(f"without a limit: {', '.join(counts)}", pen.width)]
     return [*drawn, "", _summary(status)]
 
 
-def _row(pool: PoolStatus, at: float, pen: draw.Pen, *, told: bool) -> tuple[draw.Cell, ...]:
+def _matters(pool: PoolStatus) -> bool:
+    """Whether a pool does anything; one that was restored or has but a cooldown does not."""
+    return pool.source != "none" or pool.paused or pool.notice is not None
+
+
+def _row(pool: PoolStatus, at: float, pen: draw.Pen) -> tuple[draw.Cell, ...]:
     used = f"{pool.in_use}" if pool.limit is None else f"{pool.in_use}/{pool.limit}"
     return (
         pool.pool,
@@ -87,7 +91,7 @@ def _row(pool: PoolStatus, at: float, pen: draw.Pen, *, told: bool) -> tuple[dra
         pool.cooling or "",
         pool.queued or "",
         _state(pool, at),
-        SOURCES.get(pool.source, pool.source) if told else "",
+        "" if pool.source == "default" else SOURCES.get(pool.source, pool.source),
     )
 
 
@@ -97,13 +101,15 @@ def _state(pool: PoolStatus, at: float) -> draw.Cell:
         parts.append("paused until resumed")
     elif pool.paused and pool.paused_until is not None:
         parts.append(f"paused for {show_duration((pool.paused_until - at) * 1000)}")
-    if pool.limit is not None and pool.in_use > pool.limit:
+    if pool.limit is None:
+        parts.append("no limit")
+    elif pool.in_use > pool.limit:
         parts.append(f"drains to {pool.limit}")
     if pool.auto_reduced:
         parts.append(f"reduced from {pool.auto_reduced_from}")
     if pool.notice:
         parts.append(pool.notice)
-    return ", ".join(parts), "yellow"
+    return ((", ".join(parts), "yellow"),)
 
 
 def _summary(status: Status) -> str:

@@ -10,18 +10,21 @@ FOREVER = 2**62
 
 CLASSES = ("interactive", "normal", "background")
 _NUMBER = {"interactive": 10, "normal": 0, "background": -10}
-_MOST = 1_000_000
+MOST = 1_000_000
+"""The largest limit, weight or priority."""
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _LONGEST_MS = 366 * _UNITS["d"]
+LONGEST = "366d"
+"""The longest duration."""
 
 
 def parse_duration(value: object, what: str = "duration") -> int:
     """Milliseconds from `2s`, `1m30s`, `500ms`, `1h`, or a plain number of seconds."""
     total: float | None = None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        total = value * 1_000
-    elif isinstance(value, str):
+        total = min(value, _LONGEST_MS) * 1_000
+    elif isinstance(value, str) and value.isascii():
         text = value.strip().lower().replace(" ", "")
         try:
             total = float(text) * 1_000
@@ -30,11 +33,20 @@ def parse_duration(value: object, what: str = "duration") -> int:
                 total = sum(float(n) * _UNITS[u] for n, u in _PART.findall(text))
     if total is None or math.isnan(total) or total < 0:
         raise UsageError(
-            f"bad {what} {value!r}: expected a time such as 2s, 500ms, 1m30s, 1h or 30 (seconds)"
+            f"bad {what} {shown(value)}: "
+            "expected a time such as 2s, 500ms, 1m30s, 1h or 30 (seconds)"
         )
     if total > _LONGEST_MS:
-        raise UsageError(f"bad {what} {value!r}: at most 366d is allowed")
+        raise UsageError(f"bad {what} {shown(value)}: at most {LONGEST} is allowed")
     return round(total)
+
+
+def shown(value: object) -> str:
+    """A value as it was given, for a message: never longer than a line, whatever it is."""
+    if isinstance(value, int) and abs(value) >= 10**18:
+        return "a number of more than 18 digits"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def show_duration(ms: float) -> str:
@@ -67,13 +79,13 @@ def parse_priority(value: object) -> int:
         text = value.strip().lower()
         if text in _NUMBER:
             return _NUMBER[text]
-        if re.fullmatch(r"[+-]?\d{1,9}", text):
+        if re.fullmatch(r"[+-]?[0-9]{1,9}", text):
             value = int(text)
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MOST:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST:
         return value
     raise UsageError(
-        f"bad priority {value!r}: expected interactive, normal, background, "
-        f"or a whole number from -{_MOST} to {_MOST} (higher goes first)"
+        f"bad priority {shown(value)}: expected interactive, normal, background, "
+        f"or a whole number from -{MOST} to {MOST} (higher goes first)"
     )
 
 
@@ -87,10 +99,10 @@ def priority_class(number: int) -> str:
 def parse_limit(value: object, what: str = "limit") -> int:
     """A pool's limit: a whole number of seats, at least one."""
     number = _whole(value)
-    if number is None or not 1 <= number <= _MOST:
+    if number is None or not 1 <= number <= MOST:
         hint = " (to let nothing in, use: headgate pause POOL)" if number == 0 else ""
         raise UsageError(
-            f"bad {what} {value!r}: expected a whole number from 1 to {_MOST}{hint}"
+            f"bad {what} {shown(value)}: expected a whole number from 1 to {MOST}{hint}"
         )
     return number
 
@@ -98,8 +110,8 @@ def parse_limit(value: object, what: str = "limit") -> int:
 def parse_weight(value: object) -> int:
     """How many seats a piece of work takes in each of its pools."""
     number = _whole(value)
-    if number is None or not 1 <= number <= _MOST:
-        raise UsageError(f"bad weight {value!r}: expected a whole number from 1 to {_MOST}")
+    if number is None or not 1 <= number <= MOST:
+        raise UsageError(f"bad weight {shown(value)}: expected a whole number from 1 to {MOST}")
     return number
 
 
@@ -110,7 +122,7 @@ def parse_task(value: object) -> str:
     text = value.strip() if isinstance(value, str) else None
     if text is None or len(text) > 200 or not text.isprintable():
         raise UsageError(
-            f"bad task {str(value)[:60]!r}: expected one printable line of at most 200 characters"
+            f"bad task {shown(value)}: expected one printable line of at most 200 characters"
         )
     return text
 
@@ -120,6 +132,6 @@ def _whole(value: object) -> int | None:
         return None
     if isinstance(value, int):
         return value
-    if isinstance(value, str) and re.fullmatch(r"\s*\+?\d{1,12}\s*", value):
+    if isinstance(value, str) and re.fullmatch(r"\s*\+?[0-9]{1,12}\s*", value):
         return int(value)
     return None

@@ -18,6 +18,7 @@ Only `*` and `?` are special: model names like `claude-sonnet-4[1m]` contain bra
 import re
 from functools import lru_cache
 
+from headgate.core.amounts import shown
 from headgate.errors import UsageError
 
 HOST = "host"
@@ -43,17 +44,18 @@ def _parse_key(text: str) -> str:
     if not slash or not model or not provider:
         hint = "; run without -m for work that uses no model" if not whole else ""
         raise UsageError(
-            f"bad key {text!r}: expected PROVIDER/MODEL, as in anthropic/claude-opus-4-6{hint}"
+            f"bad key {shown(text)}: expected PROVIDER/MODEL, as in anthropic/claude-opus-4-6{hint}"
         )
     if _WILD.search(whole):
         raise UsageError(
-            f"bad key {text!r}: a key names one model; wildcards belong in the name of a pool"
+            f"bad key {shown(text)}: a key names one model; wildcards belong in the name of a pool"
         )
     if provider == HOST:
-        raise UsageError(f"bad key {text!r}: 'host' is the machine's pool, not a provider")
+        raise UsageError(f"bad key {shown(text)}: 'host' is the machine's pool, not a provider")
     if not _PROVIDER.match(provider):
         raise UsageError(
-            f"bad key {text!r}: a provider is letters, digits and . _ @ + -, found {provider!r}"
+            f"bad key {shown(text)}: a provider is letters, digits and . _ @ + -, "
+            f"found {shown(provider)}"
         )
     _check_model(text, model, "key")
     return f"{provider}/{model}"
@@ -67,17 +69,20 @@ def parse_pattern(text: str) -> str:
     provider = provider.lower()
     if not provider or (slash and not model):
         raise UsageError(
-            f"bad pool {text!r}: expected host, a PROVIDER, or PROVIDER/MODEL with * and ? allowed"
+            f"bad pool {shown(text)}: "
+            "expected host, a PROVIDER, or PROVIDER/MODEL with * and ? allowed"
         )
     if not _PROVIDER_GLOB.match(provider):
         raise UsageError(
-            f"bad pool {text!r}: a provider is letters, digits and . _ @ + - (or * ?), "
+            f"bad pool {shown(text)}: a provider is letters, digits and . _ @ + - (or * ?), "
             f"found {provider!r}"
         )
     if not slash:
         return provider
     if provider == HOST:
-        raise UsageError(f"bad pool {text!r}: 'host' stands alone; it counts all work of a machine")
+        raise UsageError(
+            f"bad pool {shown(text)}: 'host' stands alone; it counts all work of a machine"
+        )
     _check_model(text, model, "pool")
     return f"{provider}/{model}"
 
@@ -120,4 +125,4 @@ def _check_model(text: str, model: str, what: str) -> None:
     odd = _NOT_IN_MODEL.search(model)
     if odd or not model.isprintable():
         found = odd.group() if odd else next(c for c in model if not c.isprintable())
-        raise UsageError(f"bad {what} {text!r}: a model name cannot contain {found!r}")
+        raise UsageError(f"bad {what} {shown(text)}: a model name cannot contain {found!r}")

@@ -138,7 +138,9 @@ def parse_view(text: str, where: str = "HEADGATE_LIMITS") -> str:
         except UsageError as error:
             raise ConfigError(f"{where}: in {part.strip()!r}: {error}") from None
         if limits.get(pattern, limit) != limit:
-            raise ConfigError(f"{where}: {pattern} is given twice, as {limits[pattern]} and {limit}")
+            raise ConfigError(
+                f"{where}: {pattern} is given twice, as {limits[pattern]} and {limit}"
+            )
         limits[pattern] = limit
     return ",".join(f"{name}={limit}" for name, limit in sorted(limits.items()))
 

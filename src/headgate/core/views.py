@@ -43,6 +43,13 @@ class Status(NamedTuple):
     unlimited: dict[str, int]
     at: float
 
+    def pool(self, name: str) -> PoolStatus:
+        """The status of one pool, by its name."""
+        for status in self.pools:
+            if status.pool == name:
+                return status
+        raise KeyError(name)
+
     def __getitem__(self, pool: object) -> PoolStatus:  # type: ignore[override]
         """The status of one pool, by its name."""
         for status in self.pools:
@@ -147,7 +154,7 @@ def explain(reason: Reason, now: int) -> str:
         case "kept":
             return f"{reason.pool} keeps its free seats for an older ticket{figures}"
         case "too_heavy":
-            return f"{reason.pool} can never hold {reason.used} seats at once, its limit is {reason.limit}"
+            return f"{reason.pool} can never hold {reason.used} seats, its limit is {reason.limit}"
         case "behind":
             return f"others are ahead in the line for {reason.pool}{figures}"
         case _:

@@ -1,9 +1,9 @@
 """Group commit: whatever a process wants of the store, in as few transactions as possible.
 
 Errands queue up. Whoever gets the lock runs all that are waiting in one transaction, settles the
-line once and commits once: sixty-four tasks share a commit, and a single one pays for no more than
-its own. A plain thread runs its errand itself. An event loop must not wait for a disk, so its errands
-are run by the lookout's thread.
+line once and commits once: sixty-four tasks share a commit, and a single one pays for no more
+than its own. A plain thread runs its errand itself. An event loop must not wait for a disk,
+so its errands are run by the lookout's thread.
 """
 
 import os
@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,13 +37,14 @@ T = TypeVar("T")
 class Clerk:
     """Runs errands against one store for one process."""
 
+    batch = 10_000
+    """How many errands may share a transaction."""
+
     def __init__(self, store: Store, pages: Pages, refresh: Callable[[], None]) -> None:
         self.store = store
         self.machine = machine_id()
         self.lookout = Lookout(self)
-        self.roll: Roll = (
-            FolderRoll(store.folder) if store.folder else HomeRoll(self.lookout.call)
-        )
+        self.roll: Roll = FolderRoll(store.folder) if store.folder else HomeRoll(self.lookout.call)
         self.tiny_lock = threading.Lock()
         self.waiters: dict[int, Wish] = {}
         self.leases: dict[int, Lease] = {}
@@ -92,9 +94,12 @@ class Clerk:
 
     def work(self) -> None:
         """Run all errands that wait, then tell their outcomes."""
-        with self._lock:
-            told = self._work_off()
-        tell([(errand, errand.finish) for errand in told])
+        while True:
+            with self._lock:
+                told = self._work_off()
+            tell([(errand, errand.finish) for errand in told])
+            if not self._queue:
+                return
 
     def mind(self, lease: Lease, max_hold: float | None) -> None:
         """Look after a lease: somebody may cancel it, or its pool may put an end to it."""
@@ -180,7 +185,7 @@ class Clerk:
     def _work_off(self) -> list[Errand]:
         """Run everything that waits in one transaction; the caller has the lock."""
         errands: list[Errand] = []
-        while self._queue:
+        while self._queue and len(errands) < self.batch:
             errands.append(self._queue.popleft())
         if not errands:
             return errands
@@ -203,13 +208,7 @@ class Clerk:
             if joins:
                 self._enrol(ledger)
             for errand in errands:
-                try:
-                    errand.error = None
-                    errand.apply(ledger)
-                except StoreError:
-                    raise
-                except HeadgateError as error:
-                    errand.error = error
+                _apply(errand, ledger)
             self._settle(ledger)
             for errand in errands:
                 errand.conclude(ledger)
@@ -264,8 +263,11 @@ class Clerk:
                     (wish, wish.terms(ledger)) for id, wish in self.waiters.items() if id in mine
                 ]
                 gone = self._gone(ledger, set(mine))
-                ends = [(self.leases[id], row.cancel) for id, row in mine.items()
-                        if row.cancel and id in self.leases]
+                ends = [
+                    (self.leases[id], row.cancel)
+                    for id, row in mine.items()
+                    if row.cancel and id in self.leases
+                ]
                 spots, stuck = self._spots(ledger)
                 plan = watch.plan(ledger, self.roll.me, waiting=bool(self.waiters))
             told += self._apply_news(granted, gone)
@@ -306,6 +308,17 @@ class Clerk:
         return [wish for wish, _ in (*granted, *gone)]
 
 
+def _apply(errand: Errand, ledger: Ledger) -> None:
+    """Do an errand; what is wrong with it alone does not concern the others."""
+    errand.error = None
+    try:
+        errand.apply(ledger)
+    except StoreError:
+        raise
+    except HeadgateError as error:
+        errand.error = error
+
+
 def tell(calls: list[tuple[Errand, Callable[[], None]]]) -> None:
     """Tell outcomes, each event loop's in one go."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
@@ -323,16 +336,14 @@ def call_in(loop: "asyncio.AbstractEventLoop", function: Callable[[], Any]) -> N
     if running_loop() is loop:
         function()
         return
-    try:
+    with suppress(RuntimeError):  # the loop may be gone, and with it whoever wanted to know
         loop.call_soon_threadsafe(function)
-    except RuntimeError:  # the loop is gone, and with it whoever wanted to know
-        pass
 
 
 def running_loop() -> "asyncio.AbstractEventLoop | None":
     """The event loop that runs in this thread, if any; loads nothing to find out."""
     module = sys.modules.get("asyncio")
-    return None if module is None else module._get_running_loop()
+    return None if module is None else module._get_running_loop()  # noqa: SLF001 - documented
 
 
 def _last_words(ledger: Ledger, id: int) -> str:

@@ -151,7 +151,13 @@ class Wish(Errand):
         request = self.request
         self.waits = False
         self.lease = Lease(
-            self._clerk, self.id, request.key, terms.task, request.weight, terms.mark, waited
+            self._clerk,
+            self.id,
+            key=request.key,
+            task=terms.task,
+            weight=request.weight,
+            mark=terms.mark,
+            waited=waited,
         )
         self._clerk.mind(self.lease, terms.max_hold)
 

@@ -1,11 +1,11 @@
 """The face for programs.
 
-    gate = Gate.open()
-    with gate.slot("anthropic/claude-opus-4-6", task="oracle-2"):
-        ...
+gate = Gate.open()
+with gate.slot("anthropic/claude-opus-4-6", task="oracle-2"):
+    ...
 
-    async with gate.slot("anthropic/claude-opus-4-6", task="oracle-2") as lease:
-        ...
+async with gate.slot("anthropic/claude-opus-4-6", task="oracle-2") as lease:
+    ...
 """
 
 import atexit
@@ -17,10 +17,16 @@ import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from headgate import config as configuration
-from headgate.core.amounts import parse_duration, parse_priority, parse_task, parse_weight, priority_class
+from headgate.core.amounts import (
+    parse_duration,
+    parse_priority,
+    parse_task,
+    parse_weight,
+    priority_class,
+)
 from headgate.core.keys import NO_KEY, parse_key, parse_pattern
 from headgate.core.pools import parse_view
 from headgate.core.views import Capacity, Event, Past, Queue, Running, Status, Waiting
@@ -43,7 +49,7 @@ _OPEN: "weakref.WeakSet[Gate]" = weakref.WeakSet()
 
 
 class Gate:
-    """An open gate: asks for seats, holds them, and tells what is going on. Any thread may use it."""
+    """An open gate: asks for seats, holds them, tells what is going on. Any thread may use it."""
 
     def __init__(
         self, store: Store, *, config: configuration.Watched | None = None, view: str = ""
@@ -78,7 +84,7 @@ class Gate:
         watched = configuration.Watched(path)
         return cls(open_store(url), config=watched, view=view)
 
-    def slot(  # noqa: PLR0913 - all of it is optional, and said by name
+    def slot(
         self,
         key: str | None = None,
         *,
@@ -200,7 +206,7 @@ class Gate:
 
     @property
     def life_fd(self) -> int:
-        """A program that inherits this descriptor keeps this gate's leases for as long as it lives."""
+        """A program that inherits this keeps this gate's leases for as long as it lives."""
         return self._clerk.roll.life_fd
 
     def started(self, lease: Lease, pid: int) -> None:
@@ -221,7 +227,7 @@ class Gate:
         """Give everything back and let go of the store."""
         self._clerk.close()
 
-    def __enter__(self) -> "Gate":
+    def __enter__(self) -> Self:
         """Use the gate."""
         return self
 
@@ -229,7 +235,7 @@ class Gate:
         """Close it."""
         self.close()
 
-    async def __aenter__(self) -> "Gate":
+    async def __aenter__(self) -> Self:
         """Use the gate."""
         return self
 
@@ -243,7 +249,7 @@ class Gate:
         """A wall-clock time on the store's clock; 0 stands for now."""
         if since is None:
             return 0
-        if not isinstance(since, (int, float)) or not math.isfinite(since):
+        if not math.isfinite(since):
             raise UsageError(f"bad since {since!r}: expected seconds since the epoch")
         ago = (time.time() - since) * 1000
         return round(self._clerk.store.now() - max(-(2.0**52), min(ago, 2.0**52))) or 1
@@ -292,13 +298,15 @@ class Slot:
             raise UsageError("this thread runs an event loop: use 'async with', not 'with'")
         done = threading.Event()
         wish = self._wish(lambda _: done.set(), self._on_wait)
+        in_time = False
         try:
             self._clerk.perform(wish)
-            if not done.wait(self._wait):
-                raise self._too_late()
-        except BaseException:
-            self._clerk.perform(self._clerk.withdraw(wish))
-            raise
+            in_time = done.wait(self._wait)
+        finally:
+            if not in_time:
+                self._clerk.perform(self._clerk.withdraw(wish))
+        if not in_time:
+            raise self._too_late()
         return self._won(wish)
 
     async def acquire_async(self) -> Lease:
@@ -312,14 +320,14 @@ class Slot:
         wish.loop = loop
         self._clerk.submit(wish)
         try:
-            if self._wait:
-                async with asyncio.timeout(self._wait):
-                    await future
-            else:
+            async with asyncio.timeout(self._wait or None):
                 await future
-        except BaseException as error:
+        except TimeoutError:
             await self._abandon(wish)
-            raise self._too_late() if isinstance(error, TimeoutError) else error
+            raise self._too_late() from None
+        except asyncio.CancelledError:
+            await self._abandon(wish)
+            raise
         return self._won(wish)
 
     def __enter__(self) -> Lease:
@@ -410,7 +418,7 @@ def _close_all() -> None:
 def _after_fork() -> None:
     """A forked child has its parent's descriptors; with them it would pass for its parent."""
     for gate in list(_OPEN):
-        gate._clerk.abandon()
+        gate._clerk.abandon()  # noqa: SLF001 - as good as a method
     _OPEN.clear()
 
 

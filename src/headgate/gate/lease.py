@@ -20,8 +20,8 @@ class Lease:
     waited    how many seconds it stood in line
     """
 
-    def __init__(  # noqa: PLR0913 - what a lease is
-        self, clerk: "Clerk", id: int, key: str, task: str, weight: int, mark: str, waited: float
+    def __init__(
+        self, clerk: "Clerk", id: int, *, key: str, task: str, weight: int, mark: str, waited: float
     ) -> None:
         self.id = id
         self.key = key
@@ -46,14 +46,10 @@ class Lease:
 
     def release(self) -> bool:
         """Give the seats back now; True the first time, and False ever after. Any thread may."""
-        if not self.take_release():
-            return False
-        self._clerk.release(self.id)
-        return True
-
-    def take_release(self) -> bool:
         with self._clerk.tiny_lock:
             first, self._released = not self._released, True
+        if first:
+            self._clerk.release(self.id)
         return first
 
     def end(self, error: HeadgateError) -> None:

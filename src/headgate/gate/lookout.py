@@ -1,8 +1,8 @@
 """One thread per process that sleeps until something happens, and then sees to it.
 
-It sleeps on the pipes (see `roll`): a nudge from its own process, a wake-up from another, the end of
-a process it watches. And on the clock: a cooldown or pause that ends, a lease held for too long. While
-this process waits for seats, it also looks up once a second in case a message got lost.
+It sleeps on the pipes (see `roll`): a nudge from its own process, a wake-up from another, the end
+of a process it watches. And on the clock: a cooldown or pause that ends, a lease held for too long.
+While this process waits for seats, it also looks up once a second in case a message got lost.
 """
 
 import os
@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from headgate.core.amounts import show_duration
@@ -73,10 +74,8 @@ class Lookout:
         self._nudged = True
         self.start()
         if self._pipe[1] >= 0:
-            try:
+            with suppress(BlockingIOError):
                 os.write(self._pipe[1], b"!")
-            except BlockingIOError:
-                pass
 
     def call(self) -> None:
         """Make the thread find out what others did for this process."""
@@ -133,7 +132,9 @@ class Lookout:
         try:
             self._see_to_it(ended=ended)
         except StoreError:
-            time.sleep(_TICK / 10)  # the store is not well; what runs goes on, the next turn tries again
+            time.sleep(
+                _TICK / 10
+            )  # the store is not well; what runs goes on, the next turn tries again
         return not self._stopping
 
     def _see_to_it(self, *, ended: bool) -> None:
@@ -199,10 +200,10 @@ class Lookout:
                 self._unwatch(fd)
         names = set(self._watched.values())
         for member in self._plan.members - names:
-            fd = roll.watch(member)
-            if fd is not None:
-                self._watched[fd] = member
-                self._poll.register(fd, 0)
+            pipe = roll.watch(member)
+            if pipe is not None:
+                self._watched[pipe] = member
+                self._poll.register(pipe, 0)
         if self.on_watch and isinstance(roll, FolderRoll):
             self._watch_strays({pid for pids in roll.strays.values() for pid in pids}, names)
 

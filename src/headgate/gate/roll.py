@@ -15,6 +15,7 @@ Writing a byte into `wake` wakes the process.
 import errno
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
@@ -58,10 +59,8 @@ class FolderRoll:
 
     def drain(self) -> None:
         """Forget the wake-ups that have come in."""
-        try:
+        with suppress(BlockingIOError):
             os.read(self._wake, 4096)
-        except BlockingIOError:
-            pass
 
     def leave(self, *, remove: bool) -> None:
         """Stop being alive; `remove` the pipes too if nothing else of this member runs."""
@@ -152,7 +151,7 @@ class HomeRoll:
     def drain(self) -> None:
         """Nothing piles up here."""
 
-    def leave(self, *, remove: bool) -> None:  # noqa: ARG002 - there is nothing to remove
+    def leave(self, *, remove: bool) -> None:
         """Be gone."""
         _AT_HOME.pop(self.me, None)
 
@@ -169,7 +168,7 @@ class HomeRoll:
         """Whether the member's gate is open."""
         return member in _AT_HOME
 
-    def watch(self, member: str) -> int | None:  # noqa: ARG002 - a gate does not die by itself
+    def watch(self, member: str) -> int | None:
         """Nobody needs watching here."""
         return None
 

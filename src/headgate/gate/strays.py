@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 MARK = "HEADGATE_LEASE"
@@ -50,7 +51,7 @@ def _marked_in_proc() -> Iterator[tuple[int, str]]:
 
 
 def _marked_by_psutil() -> Iterator[tuple[int, str]]:
-    import psutil  # noqa: PLC0415 - only where there is no /proc
+    import psutil
 
     for process in psutil.process_iter():
         try:
@@ -87,15 +88,13 @@ def end(
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def family(pid: int) -> set[int]:
     """A process and everything it has started, as far as parents are known."""
-    import psutil  # noqa: PLC0415 - takes a while to load, and is needed only to end a program
+    import psutil
 
     try:
         process = psutil.Process(pid)
@@ -106,7 +105,7 @@ def family(pid: int) -> set[int]:
 
 
 def _zombie(process: "psutil.Process") -> bool:  # type: ignore[name-defined]  # noqa: F821
-    import psutil  # noqa: PLC0415 - loaded by the caller already
+    import psutil
 
     try:
         return bool(process.status() == psutil.STATUS_ZOMBIE)

@@ -54,15 +54,13 @@ def ask(ledger: Ledger, request: Request) -> int:
         request = request._replace(task=f"{request.label}-{id}")
     order = (request.urgency, request.since, id)
     newcomer = Head(order, 0, request.cls, needs, {})
-    if not _somebody_waits_for(ledger, needs):
-        if not line.obstacles(newcomer, ledger.use, ledger.now):
-            for need in needs:
-                ledger.use.take(need.place, newcomer.cls, need.seats)
-            _grant(ledger, _lease(ledger, id, request, chain), waited=0)
-            return id
-    lane = ledger.tx.lane(
-        request.machine, request.key, request.cls, request.lender, request.view
-    )
+    waits = _somebody_waits_for(ledger, needs) or line.obstacles(newcomer, ledger.use, ledger.now)
+    if not waits:
+        for need in needs:
+            ledger.use.take(need.place, newcomer.cls, need.seats)
+        _grant(ledger, _lease(ledger, id, request, chain), waited=0)
+        return id
+    lane = ledger.tx.lane(request.machine, request.key, request.cls, request.lender, request.view)
     ticket = Ticket(
         id,
         lane,
@@ -95,7 +93,6 @@ def _somebody_waits_for(ledger: Ledger, needs: tuple[Need, ...]) -> bool:
 def settle(ledger: Ledger) -> None:
     """Hand free seats to those who wait, in order."""
     ledger.unsettled = False
-    ledger.tx.drop_rests(ledger.now)
     lanes = {lane.id: lane for lane in ledger.lanes()}
     if not lanes:
         return

@@ -13,9 +13,7 @@ def release(ledger: Ledger, id: int, kind: str = "released", text: str = "") -> 
     held = max(0, ledger.now - lease.granted)
     if kind == "released":
         ledger.tx.learn_hold(lease.key, held)
-    ledger.tell(
-        kind, text or f"held {held / 1000:.1f}s", work=id, key=lease.key, task=lease.task
-    )
+    ledger.tell(kind, text or f"held {held / 1000:.1f}s", work=id, key=lease.key, task=lease.task)
     ledger.unsettled = True
     return True
 
@@ -24,6 +22,7 @@ def _free(ledger: Ledger, lease: Lease) -> None:
     """Count off the seats that nobody of the lease's family goes on using, and let them rest."""
     pools = [pool for pool in ledger.book.of(lease.key) if pool.cooldown > 0]
     if pools:
+        ledger.tx.drop_rests(ledger.now)
         names = [pool.name for pool in pools]
         family = ledger.tx.family(lease.chain) if lease.chain else []
         before, after = chain_seats([lease, *family], names), chain_seats(family, names)

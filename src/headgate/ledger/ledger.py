@@ -149,7 +149,7 @@ class Ledger:
             return {}, 0
         return chain_seats(family, names), lease.chain or lease.id
 
-    def tell(  # noqa: PLR0913 - an event has this many columns
+    def tell(
         self,
         kind: str,
         text: str = "",

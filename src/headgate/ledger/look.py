@@ -82,8 +82,7 @@ class Survey:
         return sum(
             self.ledger.tx.rank(lane.id, ticket.order)
             for lane in self.lanes.values()
-            if lane.id == own.id
-            or (matches(pool, lane.key) and place(pool, lane.machine) == where)
+            if lane.id == own.id or (matches(pool, lane.key) and place(pool, lane.machine) == where)
         )
 
     def eta(self, reason: Reason, position: int) -> int | None:
@@ -182,7 +181,9 @@ def _wall(at: int | None, ledger: Ledger, wall: float) -> float | None:
     return None if at is None or at >= FOREVER else wall + (at - ledger.now) / 1000
 
 
-def capacity(ledger: Ledger, key: str, cls: str = "normal", view: str = "", lender: int = 0) -> Capacity:
+def capacity(
+    ledger: Ledger, key: str, cls: str = "normal", view: str = "", lender: int = 0
+) -> Capacity:
     """Whether work with this key would be let in now, how much of it, and if not, when."""
     survey = Survey(ledger)
     needs, _ = ledger.needs(key, ledger.machine, 1, lender=lender, view=view)
@@ -204,7 +205,13 @@ def capacity(ledger: Ledger, key: str, cls: str = "normal", view: str = "", lend
     paused = any(reason.code == "pool_paused" for reason in reasons)
     return Capacity(
         key=key,
-        state="paused" if paused else "full" if reasons else "near" if _near(needs, free) else "open",
+        state="paused"
+        if paused
+        else "full"
+        if reasons
+        else "near"
+        if _near(needs, free)
+        else "open",
         free=free,
         queued=queued,
         retry_after=None if not reasons else min(60.0, max(1.0, eta or 5.0)),

@@ -12,11 +12,21 @@ import signal
 import stat
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 PASSED_ON = tuple(
     getattr(signal, name)
-    for name in ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGCONT")
+    for name in (
+        "SIGINT",
+        "SIGQUIT",
+        "SIGTERM",
+        "SIGHUP",
+        "SIGUSR1",
+        "SIGUSR2",
+        "SIGTSTP",
+        "SIGCONT",
+    )
 )
 MINDED = (*PASSED_ON, signal.SIGCHLD)
 _FROM_TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP}
@@ -96,10 +106,8 @@ class Child:
     def send(self, number: signal.Signals) -> None:
         """Signal the process, unless it has ended."""
         if self.status is None:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
-            except ProcessLookupError:
-                pass
 
     def reap(self) -> bool:
         """Take in what has ended, the process or a stray; True if anything of it still runs."""
@@ -121,7 +129,7 @@ def adopt_strays() -> bool:
     import ctypes
 
     try:
-        return ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0) == 0
+        return bool(ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0) == 0)
     except (OSError, AttributeError):
         return False
 

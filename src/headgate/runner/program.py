@@ -1,8 +1,9 @@
 """Run a program under a lease: wait for seats, start it, mind it, give the seats back.
 
 The seats are given back when the last process of the program has ended. If the program itself is
-done but something it started still runs, we do not wait for that: the lease is left behind, held by
-those processes through their pipe and their mark, and freed by whoever looks after the last has gone.
+done but something it started still runs, we do not wait for that: the lease is left behind, held
+by those processes through their pipe and their mark, and freed by whoever looks after the last
+has gone.
 """
 
 import os
@@ -87,7 +88,11 @@ def run_program(
 
 
 def _under(
-    gate: Gate, lease: Lease, program: Program, ending: list[HeadgateError], say: Callable[[str], None]
+    gate: Gate,
+    lease: Lease,
+    program: Program,
+    ending: list[HeadgateError],
+    say: Callable[[str], None],
 ) -> int:
     terminal = _Terminal()
     try:

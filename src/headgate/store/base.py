@@ -14,11 +14,17 @@ class Store(Protocol):
     by one thread at a time; processes and threads that need their own open their own.
     """
 
-    url: str
-    instant: bool
-    """Whether a transaction takes no longer than the code inside it: no disk, no network."""
-    folder: Path | None
-    """The folder that the processes of this store share; None if it lives in one process."""
+    @property
+    def url(self) -> str:
+        """How others open it."""
+
+    @property
+    def instant(self) -> bool:
+        """Whether a transaction takes no longer than the code inside it: no disk, no network."""
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that the processes of this store share; None if it lives in one process."""
 
     def now(self) -> int:
         """Milliseconds on this store's clock, which passes like time and never jumps."""

@@ -21,7 +21,7 @@ def machine_id() -> str:
 
 
 def _darwin_boot() -> str:
-    import ctypes  # noqa: PLC0415 - a second or two of nobody's time, and only on macOS
+    import ctypes
 
     try:
         sysctl = ctypes.CDLL(None).sysctlbyname

@@ -6,13 +6,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from secrets import token_hex
-from typing import Any
+from typing import Any, TypeVar
 
 from headgate.core.line import Order
 from headgate.core.pools import Tuned
 from headgate.ledger.rows import Happening, Held, Lane, Lease, Member, Rest, Ticket
 from headgate.store.ordered import Ordered
 
+K = TypeVar("K")
+V = TypeVar("V")
 _EVENTS = 10_000
 
 
@@ -83,19 +85,16 @@ class _Rows:
         """Make the changes stay."""
         self._undo.clear()
 
-    def _set(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+    def _set(self, table: dict[K, V], key: K, value: V) -> None:
         if key in table:
             self._undo.append((table.__setitem__, (key, table[key])))
         else:
             self._undo.append((table.pop, (key, None)))
         table[key] = value
 
-    def _pop(self, table: dict[Any, Any], key: Any) -> Any:
-        if key not in table:
-            return None
-        value = table.pop(key)
-        self._undo.append((table.__setitem__, (key, value)))
-        return value
+    def _pop(self, table: dict[K, V], key: K) -> None:
+        if key in table:
+            self._undo.append((table.__setitem__, (key, table.pop(key))))
 
     def uid(self) -> str:
         return self._uid

@@ -15,5 +15,6 @@ def migrations() -> list[tuple[int, str]]:
 
 def queries() -> Mapping[str, str]:
     """Every named query."""
-    parts = re.split(r"^-- name: (\w+)\n", (_FOLDER / "queries.sql").read_text(), flags=re.M)
-    return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+    text = (_FOLDER / "queries.sql").read_text()
+    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)
+    return {name: query.strip() for name, query in zip(parts[1::2], parts[2::2], strict=True)}

@@ -105,7 +105,7 @@ class SqliteStore:
     def _migrate(self) -> None:
         steps = migrations()
         newest = steps[-1][0]
-        version = self._run("PRAGMA user_version").fetchone()[0]
+        version = self._number("PRAGMA user_version")
         if version > newest:
             raise StoreTooNewError(
                 f"the store {self.path} has schema {version}, written by a newer headgate; "
@@ -113,7 +113,7 @@ class SqliteStore:
             )
         if version < newest or not self._rows.note(f"clock:{machine_id()}"):
             with self.transaction(write=True) as rows:
-                version = self._run("PRAGMA user_version").fetchone()[0]
+                version = self._number("PRAGMA user_version")
                 for number, script in steps:
                     if number > version:
                         for _ in self._run(script):
@@ -128,9 +128,12 @@ class SqliteStore:
         """Once per boot, set the clock by the wall, but never behind what was written before."""
         name = f"clock:{machine_id()}"
         if not rows.note(name):
-            latest = self._run(_SQL["latest_event"]).fetchone()[0]
-            start = max(time.time_ns() // 1_000_000, latest)
+            start = max(time.time_ns() // 1_000_000, self._number(_SQL["latest_event"]))
             rows.set_note(name, str(start - uptime_ms()))
+
+    def _number(self, query: str) -> int:
+        row = self._run(query).fetchone()
+        return int(row[0]) if row else 0
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -210,10 +213,10 @@ class _Rows:
         self._new_events.clear()
         self._new_holds.clear()
 
-    def _one(self, name: str, *values: object) -> Any:
+    def _one(self, name: str, *values: object) -> Any:  # noqa: ANN401 - SQL knows, not we
         return self._run(_SQL[name], values).fetchone()
 
-    def _all(self, name: str, *values: object) -> Any:
+    def _all(self, name: str, *values: object) -> Any:  # noqa: ANN401 - as above
         return self._run(_SQL[name], values).fetchall()
 
     def _do(self, name: str, *values: object) -> None:

@@ -27,18 +27,16 @@ def open_store(url: str | None = None) -> Store:
     whole = url or default_url()
     scheme, found, rest = whole.partition("://")
     if not found:
-        raise UsageError(
-            f"bad store {whole!r}: expected sqlite:///path/to/file or memory://[NAME]"
-        )
+        raise UsageError(f"bad store {whole!r}: expected sqlite:///path/to/file or memory://[NAME]")
     match scheme:
         case "memory":
-            from headgate.store.memory import MemoryStore  # noqa: PLC0415 - only when it is used
+            from headgate.store.memory import MemoryStore
 
             if not rest:
                 return MemoryStore()
             return _SHARED.setdefault(rest, MemoryStore(rest))
         case "sqlite":
-            from headgate.store.sqlite import SqliteStore  # noqa: PLC0415 - brings SQLite
+            from headgate.store.sqlite import SqliteStore
 
             if not rest.startswith("/"):
                 raise UsageError(f"bad store {whole!r}: expected an absolute path, sqlite:///path")

@@ -57,6 +57,8 @@ CREATE TABLE stretch (
     PRIMARY KEY (lane, urgency, since, id)
 ) WITHOUT ROWID, STRICT;
 
+-- No indexes beside the id: there are as many leases as there are seats, and each index would be
+-- one more page to write, and to wait for, whenever a seat is taken or given back.
 CREATE TABLE lease (
     id INTEGER PRIMARY KEY,
     machine TEXT NOT NULL,
@@ -74,9 +76,6 @@ CREATE TABLE lease (
     pid INTEGER NOT NULL,
     cancel TEXT NOT NULL
 ) STRICT;
-CREATE INDEX lease_held ON lease (machine, key, cls, weight, granted) WHERE chain = 0;
-CREATE INDEX lease_chain ON lease (chain) WHERE chain <> 0;
-CREATE INDEX lease_member ON lease (member);
 
 CREATE TABLE rest (
     place TEXT NOT NULL,
@@ -101,7 +100,7 @@ CREATE TABLE member (
 ) WITHOUT ROWID, STRICT;
 
 CREATE TABLE event (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER PRIMARY KEY, -- only the oldest are ever removed, so no id comes twice
     at INTEGER NOT NULL,
     kind TEXT NOT NULL,
     work INTEGER NOT NULL,
@@ -110,4 +109,3 @@ CREATE TABLE event (
     pool TEXT NOT NULL,
     text TEXT NOT NULL
 ) STRICT;
-CREATE INDEX event_work ON event (work) WHERE work <> 0;

@@ -1,0 +1,40 @@
+"""Acquire and release on the memory store, one task, against anyio.CapacityLimiter."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import anyio
+from common import Figure, folder, micro, ratio
+
+from headgate import Gate
+
+N = 3_000
+
+
+def measure() -> Iterator[Figure]:
+    """The cost of a pair, ours and theirs."""
+    with folder():
+
+        async def ours() -> float:
+            gate = Gate.open("memory://", limits={"anthropic/claude-opus-*": 4})
+            start = time.perf_counter()
+            for _ in range(N):
+                async with gate.slot("anthropic/claude-opus-4-6"):
+                    pass
+            return (time.perf_counter() - start) / N
+
+        async def theirs() -> float:
+            limiter = anyio.CapacityLimiter(4)
+            start = time.perf_counter()
+            for _ in range(N):
+                async with limiter:
+                    pass
+            return (time.perf_counter() - start) / N
+
+        mine, other, times = ratio(lambda: asyncio.run(ours()), lambda: asyncio.run(theirs()))
+    yield (
+        f"memory: acquire+release {micro(mine)}, anyio.CapacityLimiter {micro(other)}",
+        f"{times:.1f}x",
+        "<= 10x",
+    )

@@ -1,0 +1,35 @@
+"""What the benchmarks share."""
+
+import os
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+Figure = tuple[str, str, str]
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A folder on the disk the project is on, with nothing of this person's settings in sight."""
+    with tempfile.TemporaryDirectory(prefix=".bench-", dir=Path(__file__).parent) as name:
+        for variable in [v for v in os.environ if v.startswith("HEADGATE_")]:
+            del os.environ[variable]
+        os.environ["XDG_CONFIG_HOME"] = name
+        os.environ["XDG_STATE_HOME"] = name
+        yield Path(name)
+
+
+def ratio(
+    ours: Callable[[], float], theirs: Callable[[], float], rounds: int = 7
+) -> tuple[float, float, float]:
+    """Medians of both, measured in turns, and how many times the second the first takes."""
+    pairs = [(ours(), theirs()) for _ in range(rounds)]
+    mine, other = (statistics.median(column) for column in zip(*pairs, strict=True))
+    return mine, other, statistics.median(a / b for a, b in pairs)
+
+
+def micro(seconds: float) -> str:
+    """Microseconds, for people."""
+    return f"{seconds * 1e6:.0f} µs"

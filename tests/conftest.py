@@ -1,0 +1,25 @@
+"""What every test gets: an environment without traces of its owner's, and on request a box."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import PRIVATE, UNSET, Box
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in UNSET:
+        monkeypatch.delenv(name, raising=False)
+    for name in PRIVATE:
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / f"xdg-{name.lower()}"))
+    monkeypatch.setenv("HEADGATE_STORE", f"sqlite://{tmp_path}/s.db")
+
+
+@pytest.fixture
+def box(tmp_path: Path, clean_environment: None) -> Iterator[Box]:
+    """A private store, and whatever is started around it: none of it outlives the test."""
+    it = Box(tmp_path)
+    yield it
+    it.close()

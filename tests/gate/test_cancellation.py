@@ -1,0 +1,225 @@
+"""A task may be cancelled at any await, once or again and again, and leaves nothing behind."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+
+from headgate import Gate, HoldExpiredError, NoRoomError
+from tests.support import LONG, Box, until
+
+Opener = Callable[..., Gate]
+STEPS = 24
+
+
+async def steps(number: int) -> None:
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+async def settled(gate: Gate) -> None:
+    """Nothing held, nothing waiting, and the seat can be had at once."""
+    deadline = time.monotonic() + LONG
+    while True:
+        try:
+            lease = await gate.slot("a/b", timeout=0).acquire_async()
+            break
+        except NoRoomError:
+            assert time.monotonic() < deadline, gate.queue()
+            await asyncio.sleep(0.005)
+    lease.release()
+    while (queue := gate.queue()).running or queue.total_waiting:
+        assert time.monotonic() < deadline, queue
+        await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_cancelled_anywhere_on_the_way_in_and_out(open_gate: Opener, times: int) -> None:
+    """Cancelled after k steps of the event loop, for every k from before the first to the last."""
+    gate = open_gate(limits={"a/b": 1})
+
+    async def work() -> None:
+        async with gate.slot("a/b"):
+            await steps(3)
+
+    async def program() -> None:
+        for k in range(STEPS):
+            task = asyncio.create_task(work())
+            await steps(k)
+            for _ in range(times):
+                task.cancel()
+                await steps(1)
+            await asyncio.wait([task], timeout=LONG)
+            assert task.done()
+            await settled(gate)
+
+    asyncio.run(program())
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_cancelled_anywhere_in_the_line(open_gate: Opener, times: int) -> None:
+    """The same while a full pool makes the task wait, and the seat comes free meanwhile."""
+    gate = open_gate(limits={"a/b": 1})
+
+    async def work() -> None:
+        async with gate.slot("a/b", timeout=LONG):
+            await steps(3)
+
+    async def program() -> None:
+        for k in range(STEPS):
+            holder = await gate.slot("a/b").acquire_async()
+            task = asyncio.create_task(work())
+            await steps(k // 2)
+            holder.release()
+            await steps(k - k // 2)
+            for _ in range(times):
+                task.cancel()
+                await steps(1)
+            await asyncio.wait([task], timeout=LONG)
+            assert task.done()
+            await settled(gate)
+
+    asyncio.run(program())
+
+
+def test_cancelled_at_odd_moments_of_the_disk(box: Box) -> None:
+    """With a disk in between the steps depend on time: cancelled after n tenths of a millisecond."""
+    gate = box.gate(limits={"a/b": 1})
+
+    async def work() -> None:
+        async with gate.slot("a/b", timeout=LONG):
+            await asyncio.sleep(0)
+
+    async def program() -> None:
+        for tenths in range(100):
+            first, second = asyncio.create_task(work()), asyncio.create_task(work())
+            await asyncio.sleep(tenths / 10_000)
+            second.cancel()
+            first.cancel()
+            await asyncio.wait([first, second], timeout=LONG)
+            assert first.done()
+            assert second.done()
+        await settled(gate)
+
+    asyncio.run(program())
+    gate.close()
+    assert box.left_over() == {}
+
+
+def test_a_loop_that_ends_at_once_leaves_nothing(box: Box) -> None:
+    """asyncio.run cancels what still waits and closes the loop; no ticket survives that."""
+    gate = box.gate(limits={"a/b": 1})
+
+    async def program() -> None:
+        holder = await gate.slot("a/b").acquire_async()
+        waiting = asyncio.Event()
+        task = asyncio.create_task(
+            gate.slot("a/b", on_wait=lambda _: waiting.set()).acquire_async()
+        )
+        await asyncio.wait_for(waiting.wait(), LONG)
+        holder.release()
+        assert not task.done()
+
+    asyncio.run(program())
+    until(lambda: not gate.queue().running and not gate.queue().total_waiting)
+
+
+def test_a_timeout_of_the_callers_own_works_too(open_gate: Opener) -> None:
+    """asyncio.timeout around a slot that waits ends the wait, and nothing of it stays."""
+    gate = open_gate(limits={"a/b": 1})
+
+    async def program() -> None:
+        holder = await gate.slot("a/b").acquire_async()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05), gate.slot("a/b"):
+                pytest.fail("it was let in")
+        holder.release()
+        await settled(gate)
+
+    asyncio.run(program())
+
+
+def test_a_task_group_that_fails_takes_its_waiters_along(open_gate: Opener) -> None:
+    """One task fails, its siblings in line are cancelled, and the line is empty."""
+    gate = open_gate(limits={"a/b": 1})
+
+    async def fail() -> None:
+        async with gate.slot("a/b"):
+            await _until(lambda: gate.queue().total_waiting == 5)
+            raise ZeroDivisionError
+
+    async def wait() -> None:
+        async with gate.slot("a/b"):
+            await asyncio.sleep(LONG)
+
+    async def program() -> None:
+        with pytest.raises(ExceptionGroup) as caught:  # noqa: PT012 - the group is the point
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fail())
+                await steps(2)
+                for _ in range(5):
+                    group.create_task(wait())
+        assert caught.group_contains(ZeroDivisionError)
+        await settled(gate)
+
+    asyncio.run(program())
+
+
+async def _until(what: Callable[[], object]) -> None:
+    while not what():
+        await asyncio.sleep(0.005)
+
+
+def test_work_that_ends_by_itself_is_not_cancelled_later(open_gate: Opener, box: Box) -> None:
+    """A body that outlives max_hold without an await may end with HoldExpiredError, never worse.
+
+    The cancellation must not hit whatever the task does after its block.
+    """
+    box.config('[pools."a/b"]\nlimit = 1\nmax_hold = "50ms"\n')
+    gate = open_gate()
+
+    async def program() -> str:
+        try:
+            async with gate.slot("a/b"):
+                time.sleep(0.3)  # noqa: ASYNC251 - a body that does not let go of the loop
+        except HoldExpiredError:
+            pass
+        for _ in range(20):
+            await asyncio.sleep(0.005)
+        task = asyncio.current_task()
+        assert task is not None
+        return f"cancelling {task.cancelling()}"
+
+    assert asyncio.run(program()) == "cancelling 0"
+    until(lambda: not gate.queue().running)
+
+
+def test_a_signal_in_mid_transaction_touches_nobody_elses_work(box: Box) -> None:
+    """Ctrl-C while a request is being written takes back that request, not its number's next owner.
+
+    An id that was rolled back is given to the next who asks, perhaps before the first cleans up.
+    """
+    mine, other = box.gate(), box.gate()
+    with mine.slot("a/b"):
+        pass
+    clerk = mine._clerk
+    withdraw = clerk.withdraw
+    leases = []
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def withdraw_late(*args: object) -> object:
+        patch.undo()
+        leases.append(other.slot("a/b").acquire())
+        return withdraw(*args)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clerk, "_settle", interrupted)
+        patch.setattr(clerk, "withdraw", withdraw_late)
+        with pytest.raises(KeyboardInterrupt):
+            mine.slot("a/b").acquire()
+    held = leases or [other.slot("a/b").acquire()]
+    assert [row[0] for row in box.rows("lease")] == [held[0].id]
+    held[0].release()

@@ -1,0 +1,511 @@
+"""Random histories of the line, on both stores side by side, against a plain model of it."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from headgate.core.pools import Declared
+from headgate.errors import TooHeavyError, UsageError
+from headgate.ledger import admit, leave, look, tune
+from headgate.ledger.ledger import Ledger, Pages
+from headgate.ledger.rows import Member, Tx
+from headgate.store.base import Store
+from headgate.store.memory import MemoryStore
+from headgate.store.sqlite import SqliteStore
+from tests.ledger import model
+from tests.ledger.model import COOLDOWNS, KEYS, LIMITS, RESERVE, VIEWS, Model
+
+DAY = 86_400_000
+CLASSES = {-10: "interactive", 0: "normal", 10: "background"}
+DECLARED = {
+    pool: Declared(
+        limit=limit, cooldown=COOLDOWNS.get(pool), reserve=tuple(RESERVE.get(pool, {}).items())
+    )
+    for pool, limit in LIMITS.items()
+    if limit is not None
+}
+
+
+class Crash(Exception):
+    """The process died in the middle of a transaction."""
+
+
+class FakeCensus:
+    """Members die when the test says so. The deaf have ended, but programs of theirs live on."""
+
+    def __init__(self) -> None:
+        self.gone: set[str] = set()
+        self.deaf: set[str] = set()
+
+    def dead(self, members: Iterable[tuple[Member, Callable[[], list[str]]]]) -> list[str]:
+        return [member.id for member, _ in members if member.id in self.gone]
+
+    def listening(self, member: str) -> bool:
+        return member not in self.gone | self.deaf
+
+
+class Op(NamedTuple):
+    """One thing to do inside a transaction; `pick` chooses among what there is at that moment."""
+
+    kind: str
+    pool: str = "host"
+    number: int = 0
+    pick: int = 0
+    key: str = ""
+    urgency: int = 0
+    weight: int = 1
+    ago: int = 0
+    view: str = ""
+    lender: int | None = None
+
+
+picks = st.integers(0, 40)
+pools = st.sampled_from(sorted(LIMITS))
+
+
+def op(*kinds: str, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Op]:
+    values = st.fixed_dictionaries(fields)
+    return st.tuples(st.sampled_from(kinds), values).map(lambda made: Op(made[0], **made[1]))
+
+
+asks = op(
+    "ask",
+    pick=picks,
+    key=st.sampled_from(sorted(KEYS)),
+    urgency=st.sampled_from([0, -10, 10]),
+    weight=st.integers(1, 3),
+    ago=st.sampled_from([0, 0, 1, 1_000, DAY, -1_000]),
+    view=st.sampled_from(["", "", "", *sorted(VIEWS)]),
+    lender=st.none() | picks,
+)
+releases = op("release", pick=picks)
+withdrawals = op("withdraw", pick=picks)
+resizes = op("resize", pool=pools, number=st.integers(1, 6))
+others = st.one_of(
+    op("unset", "restore", "resume", pool=pools),
+    op("cooldown", pool=pools, number=st.sampled_from([0, 1, 700, DAY])),
+    op("pause", pool=pools, number=st.sampled_from([-1, 1, 900, DAY])),
+    op("join", pick=picks),
+    op("tidy"),
+)
+ops = st.one_of(asks, asks, releases, withdrawals, resizes, others)
+
+
+class Machine(RuleBasedStateMachine):
+    """The same history on every store and in the model; all must agree after each step."""
+
+    kinds: tuple[str, ...] = ("memory",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = Model(now=10 * DAY)
+        self.wall = 1_800_000_000.0
+        self.census = FakeCensus()
+        self.machines: dict[str, str] = {}
+        self.views: dict[int, str] = {}
+        self.totals: dict[str, int] = {}
+        self.settled = False
+        self.folder = Path(tempfile.mkdtemp(prefix="headgate-machine-"))
+        self.stores = [(self._open(kind), Pages(DECLARED)) for kind in self.kinds]
+        for pick in range(3):
+            self.transact([Op("join", pick=pick)])
+
+    def _open(self, kind: str) -> Store:
+        def clock() -> int:
+            return self.model.now
+
+        if kind == "memory":
+            return MemoryStore(clock=clock)
+        return SqliteStore(self.folder / "store.db", synchronous="OFF", clock=clock)
+
+    def teardown(self) -> None:
+        for store, _ in self.stores:
+            store.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @rule(op=asks)
+    def ask(self, op: Op) -> None:
+        self.transact([op])
+
+    @rule(op=asks)
+    def ask_again(self, op: Op) -> None:
+        self.transact([op])
+
+    @rule(op=releases)
+    def release(self, op: Op) -> None:
+        self.transact([op])
+
+    @rule(op=releases)
+    def release_twice(self, op: Op) -> None:
+        self.transact([op, op])
+
+    @rule(op=withdrawals)
+    def withdraw(self, op: Op) -> None:
+        self.transact([op])
+
+    @rule(op=asks)
+    def withdraw_after_grant(self, op: Op) -> None:
+        self.transact([op])
+        self.transact([Op("withdraw_last")])
+
+    @rule(op=resizes)
+    def resize(self, op: Op) -> None:
+        self.transact([op])
+
+    @rule(op=others)
+    def change(self, op: Op) -> None:
+        self.transact([op])
+
+    @rule(several=st.lists(ops, min_size=2, max_size=5))
+    def batch(self, several: list[Op]) -> None:
+        """Group commit: what many want, in one transaction."""
+        self.transact(several)
+
+    @rule(several=st.lists(ops, min_size=1, max_size=4))
+    def crash(self, several: list[Op]) -> None:
+        """A transaction that fails leaves no trace."""
+        imagined = deepcopy(self.model)
+        machines = dict(self.machines)
+        resolved = [self._resolve(imagined, op) for op in several]
+        for store, pages in self.stores:
+            before = self._rows(store, pages)
+            try:
+                with store.transaction(write=True) as tx:
+                    self._run(self._ledger(store, pages, tx), resolved)
+                    raise Crash
+            except Crash:
+                pass
+            assert self._rows(store, pages) == before
+            with store.transaction(write=True) as tx:
+                while tx.next_id() < imagined.ids + 1:
+                    pass
+        self.model.ids = imagined.ids + 1
+        self.machines = machines
+
+    @rule(pick=picks, at_once=st.booleans())
+    def kill(self, pick: int, *, at_once: bool) -> None:
+        """A member and all of its programs end; someone notices, at once or later."""
+        member = self._member(pick, self.model.members)
+        if member is None:
+            return
+        self.model.dead.add(member)
+        self.census.gone.add(member)
+        waits = any(one.member == member for one in self.model.tickets)
+        holds = any(one.member == member for one in self.model.leases)
+        if at_once or (waits and holds):
+            self.transact([Op("tidy")])
+
+    @precondition(lambda self: self.model.leases)
+    @rule(pick=picks, at_once=st.booleans())
+    def orphan(self, pick: int, *, at_once: bool) -> None:
+        """A member's own process ends, and the programs that use its seats live on."""
+        member = self.model.leases[pick % len(self.model.leases)].member
+        if member in self.model.dead:
+            return
+        self.model.deaf.add(member)
+        self.census.deaf.add(member)
+        if at_once:
+            self.transact([Op("tidy")])
+
+    @rule(ms=st.sampled_from([1, 250, 500, 1_000, 60_000, DAY]), noticed=st.booleans())
+    def advance(self, ms: int, *, noticed: bool) -> None:
+        """Time passes; the watchman notices, or nobody does yet."""
+        self.model.now += ms
+        self.settled = False
+        if noticed:
+            self.transact([Op("tidy")])
+
+    @rule(days=st.sampled_from([-1, 1]))
+    def jump(self, days: int) -> None:
+        """Somebody sets the wall clock: only what is shown of times may change."""
+        self.wall += days * DAY / 1000
+
+    def _member(self, pick: int, among: Iterable[str]) -> str | None:
+        names = sorted(set(among) - self.model.dead)
+        return names[pick % len(names)] if names else None
+
+    def _resolve(self, to: Model, op: Op) -> Op:
+        """Apply an operation to the model; returns it with its choice made."""
+        match op.kind:
+            case "join":
+                name = f"p{len(self.machines):02}"
+                self.machines[name] = ("m1", "m1", "m2")[op.pick % 3]
+                to.members.add(name)
+                return op._replace(key=name)
+            case "ask":
+                return self._resolve_ask(to, op)
+            case "release" | "withdraw" | "withdraw_last":
+                now = [one.id for one in (*to.leases, *to.tickets)]
+                known = [*now, *now, *range(1, to.ids + 2)]
+                id = to.ids if op.kind == "withdraw_last" else known[op.pick % len(known)]
+                result = to.release(id) if op.kind == "release" else to.withdraw(id)
+                kind = "release" if op.kind == "release" else "withdraw"
+                return op._replace(kind=kind, number=id, key=str(result))
+            case "resize":
+                to.limits[op.pool] = op.number
+            case "unset":
+                to.limits[op.pool] = "unlimited"
+            case "restore":
+                to.limits[op.pool] = to.cooldowns[op.pool] = None
+            case "cooldown":
+                to.cooldowns[op.pool] = op.number
+            case "pause":
+                to.pauses[op.pool] = model.FOREVER if op.number < 0 else to.now + op.number
+            case "resume":
+                to.pauses.pop(op.pool, None)
+            case "tidy":
+                to.sweep()
+        to.unsettled = True
+        return op
+
+    def _resolve_ask(self, to: Model, op: Op) -> Op:
+        able = sorted(to.members - to.dead - to.deaf)
+        if not able:
+            to.sweep()
+            to.unsettled = True
+            return Op("tidy")
+        member = able[op.pick % len(able)]
+        lender = 0
+        if op.lender is not None:
+            known = [*(one.id for one in to.leases), to.ids + 7]
+            lender = known[op.lender % len(known)]
+        ticket = model.Ticket(
+            to.ids + 1,
+            op.urgency,
+            to.now - op.ago,
+            member,
+            self.machines[member],
+            op.key,
+            CLASSES[op.urgency],
+            op.weight,
+            lender,
+            op.view,
+        )
+        said = op._replace(pool=member, lender=lender, number=ticket.id)
+        if to.too_heavy(ticket):
+            return said._replace(number=0)
+        to.ids += 1
+        to.ask(ticket)
+        return said
+
+    def transact(self, several: list[Op]) -> None:
+        """Do this in one transaction everywhere, and compare."""
+        self.model.granted = []
+        resolved = [self._resolve(self.model, op) for op in several]
+        self.settled = self.model.unsettled
+        self.model.close()
+        expected = [ticket.id for ticket in self.model.granted]
+        swept = any(op.kind == "tidy" for op in several)
+        for store, pages in self.stores:
+            with store.transaction(write=True) as tx:
+                ledger = self._ledger(store, pages, tx)
+                self._run(ledger, resolved)
+                living = set(expected) & {lease.id for lease in tx.leases(0, 10_000)}
+                assert set(ledger.granted) >= living
+        self.views |= {ticket.id: ticket.view for ticket in self.model.granted}
+        self._check_growth()
+        self._check_order()
+        if swept:
+            self._check_living()
+
+    def _ledger(self, store: Store, pages: Pages, tx: Tx) -> Ledger:
+        return Ledger(tx, pages, store.now(), self.census, "m1")
+
+    def _run(self, ledger: Ledger, resolved: list[Op]) -> None:
+        """What the clerk does: every errand, then the closing steps."""
+        for op in resolved:
+            try:
+                self._apply(ledger, op)
+            except UsageError as error:
+                assert isinstance(error, TooHeavyError)
+                assert (op.kind, op.number) == ("ask", 0), f"{op} was refused: {error}"
+        while ledger.unsettled:
+            admit.settle(ledger)
+            if ledger.blocked:
+                leave.sweep(ledger)
+
+    def _apply(self, ledger: Ledger, op: Op) -> None:
+        match op.kind:
+            case "join":
+                row = Member(op.key, self.machines[op.key], 1, "", ledger.now)
+                ledger.tx.add_member(row)
+            case "ask":
+                request = admit.Request(
+                    key=op.key,
+                    member=op.pool,
+                    machine=self.machines[op.pool],
+                    weight=op.weight,
+                    urgency=op.urgency,
+                    since=ledger.now - op.ago,
+                    view=op.view,
+                    lender=op.lender or 0,
+                )
+                assert admit.ask(ledger, request) == op.number
+            case "release":
+                assert str(leave.release(ledger, op.number)) == op.key
+            case "withdraw":
+                assert str(leave.withdraw(ledger, op.number)) == op.key
+            case "resize":
+                tune.set_limit(ledger, op.pool, op.number)
+            case "unset":
+                tune.unset_limit(ledger, op.pool)
+            case "restore":
+                tune.restore(ledger, op.pool)
+            case "cooldown":
+                tune.set_cooldown(ledger, op.pool, op.number)
+            case "pause":
+                tune.pause(ledger, op.pool, None if op.number < 0 else op.number)
+            case "resume":
+                tune.resume(ledger, op.pool)
+            case _:
+                leave.sweep(ledger)
+                ledger.unsettled = True
+
+    def _rows(self, store: Store, pages: Pages) -> dict[str, Any]:
+        """All rows and everything that is said about them."""
+        with store.transaction(write=False) as tx:
+            ledger = self._ledger(store, pages, tx)
+            tickets = [row for lane in tx.lanes() for row in tx.page(lane.id, None, 1_000)]
+            ids = [row.id for row in tickets]
+            return {
+                "leases": tx.leases(0, 10_000),
+                "held": sorted(tx.held()),
+                "families": sorted(tx.families()),
+                "tickets": sorted(row._replace(lane=0) for row in tickets),
+                "rests": sorted(row for row in tx.rests() if row.until > ledger.now),
+                "tuned": sorted(tx.tuned()),
+                "events": [row._replace(id=0) for row in tx.events(-1, 30, 0)],
+                "members": sorted(tx.members()),
+                "waiting": look.waiting(ledger, ids, self.wall),
+                "queue": look.queue(ledger, self.wall, 10_000),
+                "status": [look.status(ledger, self.wall, view) for view in VIEWS],
+                "capacity": [look.capacity(ledger, key) for key in KEYS],
+            }
+
+    @invariant()
+    def all_agree(self) -> None:
+        """Every store has the rows of the model, and says the same about them."""
+        first, *others = (self._rows(store, pages) for store, pages in self.stores)
+        for other in others:
+            for table, rows in first.items():
+                assert other[table] == rows, f"{self.kinds} differ in {table}"
+        self._check_rows(first)
+        self._check_spots(first)
+        self._check_status(first)
+
+    def _check_rows(self, rows: dict[str, Any]) -> None:
+        leases = [
+            (row.id, row.member, row.machine, row.key, row.cls, row.weight, row.lender, row.chain)
+            for row in rows["leases"]
+        ]
+        plain = sorted(self.model.leases, key=lambda one: one.id)
+        assert leases == [tuple(vars(one).values()) for one in plain]
+        tickets = [
+            (row.id, row.order, row.member, json.loads(row.overtaken or "{}"))
+            for row in rows["tickets"]
+        ]
+        assert tickets == [
+            (one.id, one.order, one.member, one.overtaken)
+            for one in sorted(self.model.tickets, key=lambda one: one.id)
+        ]
+        resting = [rest for rest in self.model.rests if rest[2] > self.model.now]
+        assert rows["rests"] == sorted(resting)
+
+    def _check_spots(self, rows: dict[str, Any]) -> None:
+        """Position and reason are the same however one asks, and those of the model."""
+        spots = self.model.spots()
+        queue = {row.id: row for row in rows["queue"].waiting}
+        assert list(queue) == list(spots), "the queue is not in the order of the line"
+        assert queue == rows["waiting"]
+        for id, (position, reasons) in spots.items():
+            row = queue[id]
+            if reasons:
+                assert (row.position, row.code, row.pool) == (position, *reasons[0])
+                assert row.reason.count("; ") == len(reasons) - 1
+            else:
+                assert row.code == "next"
+                assert not self.settled, "a free seat, an eligible waiter, and no grant"
+
+    def _check_status(self, rows: dict[str, Any]) -> None:
+        for pool in rows["status"][0].pools:
+            if pool.pool in LIMITS:
+                where = model.place(pool.pool, "m1")
+                assert pool.in_use == self.model.held(where)
+                assert pool.cooling == self.model.resting(where)
+                assert pool.limit == self.model.limit(pool.pool)
+                assert pool.paused == self.model.paused(pool.pool)
+
+    def _check_growth(self) -> None:
+        """Counted from rows: never above a limit, and where it was lowered, never growing."""
+        store, _ = self.stores[-1]
+        with store.transaction(write=False) as tx:
+            leases, rests = tx.leases(0, 10_000), tx.rests()
+        totals: dict[str, int] = {}
+        families: dict[tuple[int, str], int] = {}
+        for lease in leases:
+            for pool in KEYS[lease.key]:
+                where = model.place(pool, lease.machine)
+                family = (lease.chain or -lease.id, where)
+                families[family] = max(families.get(family, 0), lease.weight)
+        for (_, where), seats in families.items():
+            totals[where] = totals.get(where, 0) + seats
+        for rest in rests:
+            if rest.until > self.model.now:
+                totals[rest.place] = totals.get(rest.place, 0) + rest.seats
+        for where, total in totals.items():
+            pool = where.partition("@")[0]
+            limit = self.model.limit(pool)
+            by_view = any(pool in VIEWS[ticket.view] for ticket in self.model.granted)
+            if limit is not None and total > limit and not by_view:
+                assert total <= self.totals.get(where, 0), f"{where} grew to {total}/{limit}"
+        self.totals = totals
+
+    def _check_order(self) -> None:
+        """Nobody was let in past an earlier ticket of its lane, and a family is one line."""
+        for granted in self.model.granted:
+            for ticket in self.model.tickets:
+                assert ticket.lane != granted.lane or ticket.order > granted.order
+        store, _ = self.stores[-1]
+        with store.transaction(write=False) as tx:
+            families = sorted(tx.families(), key=lambda row: (row.chain, row.id))
+        for older, younger in zip(families, families[1:], strict=False):
+            if older.chain == younger.chain:
+                assert younger.lender >= older.id, "two leases use the same borrowed seat"
+
+    def _check_living(self) -> None:
+        """No lease and no ticket without a living member after a sweep."""
+        for store, _ in self.stores:
+            with store.transaction(write=False) as tx:
+                members = {row.id for row in tx.members()}
+                holders = {row.member for row in tx.leases(0, 10_000)}
+                assert not members & self.census.gone
+                assert holders <= members
+
+
+class OnBoth(Machine):
+    """Memory and SQLite in lockstep."""
+
+    kinds = ("memory", "sqlite")
+
+
+_SETTINGS = {
+    "deadline": None,
+    "print_blob": True,
+    "derandomize": False,
+    "suppress_health_check": list(HealthCheck),
+    "phases": set(Phase) - {Phase.explain},  # explaining traces every line, twenty times slower
+    "report_multiple_bugs": False,
+}
+
+TestMemoryAgainstModel = Machine.TestCase
+TestMemoryAgainstModel.settings = settings(max_examples=150, stateful_step_count=40, **_SETTINGS)
+TestStoresAgainstModel = OnBoth.TestCase
+TestStoresAgainstModel.settings = settings(max_examples=60, stateful_step_count=30, **_SETTINGS)
