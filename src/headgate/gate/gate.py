@@ -31,7 +31,6 @@ from headgate.core.keys import NO_KEY, parse_key, parse_pattern
 from headgate.core.pools import parse_view
 from headgate.core.views import Capacity, Event, Past, Queue, Running, Status, Waiting
 from headgate.errors import GateClosedError, HeadgateError, UsageError, WaitTimeoutError
-from headgate.gate.cancel import cancel
 from headgate.gate.clerk import Clerk, call_in, running_loop
 from headgate.gate.errand import Errand, Wish
 from headgate.gate.lease import Lease
@@ -197,6 +196,8 @@ class Gate:
 
     def cancel(self, id: int, *, grace: float = 10.0) -> str:
         """End a piece of work in any state; tells what became of it. Waits until it is so."""
+        from headgate.gate.cancel import cancel
+
         return cancel(self._clerk, id, grace)
 
     @property

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from headgate.core.amounts import show_duration
 from headgate.errors import HeadgateError, HoldExpiredError, StoreError
-from headgate.gate import overdue
 from headgate.gate.roll import FolderRoll
 from headgate.ledger import leave, watch
 from headgate.ledger.ledger import Ledger
@@ -151,7 +150,9 @@ class Lookout:
             if clerk.catch_up():
                 clerk.run(_tidy)
             if self.on_watch:
-                overdue.end_orphans(clerk)
+                from headgate.gate.overdue import end_orphans
+
+                end_orphans(clerk)
         if clerk.unfinished and now >= self._next_retry:
             self._next_retry = now + _TICK
             for errand in [clerk.unfinished.popleft() for _ in range(len(clerk.unfinished))]:

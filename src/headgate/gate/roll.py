@@ -17,7 +17,6 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from secrets import token_hex
 
 from headgate.gate.strays import carriers
 from headgate.ledger.rows import Member
@@ -31,7 +30,7 @@ class FolderRoll:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.me = token_hex(6)
+        self.me = os.urandom(6).hex()
         self.strays: dict[str, list[int]] = {}
         """Members kept alive only by programs that carry their mark, and those programs."""
         self._life = -1
@@ -140,7 +139,7 @@ class HomeRoll:
     life_fd = -1
 
     def __init__(self, poke: Callable[[], None]) -> None:
-        self.me = token_hex(6)
+        self.me = os.urandom(6).hex()
         self.strays: dict[str, list[int]] = {}
         self._poke = poke
 

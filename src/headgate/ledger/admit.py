@@ -1,6 +1,5 @@
 """Ask for seats, settle the line, hand seats to the next."""
 
-import json
 from typing import NamedTuple
 
 from headgate.core import line
@@ -127,7 +126,7 @@ def settle(ledger: Ledger) -> None:
     outcome = line.settle(heads, ledger.use, ledger.now, grant)
     ledger.blocked = outcome.blocked
     for head in outcome.overtaken:
-        ledger.tx.set_overtaken(head.id, json.dumps(head.overtaken))
+        ledger.tx.set_overtaken(head.id, _write_counts(head.overtaken))
 
 
 def _head(ledger: Ledger, lane: Lane) -> Head | None:
@@ -144,8 +143,16 @@ def make_head(ledger: Ledger, lane: Lane, ticket: Ticket) -> Head:
     needs, _ = ledger.needs(
         lane.key, lane.machine, ticket.weight, lender=lane.lender, view=lane.view
     )
-    overtaken = json.loads(ticket.overtaken) if ticket.overtaken else {}
-    return Head(ticket.order, lane.id, lane.cls, needs, overtaken)
+    return Head(ticket.order, lane.id, lane.cls, needs, _read_counts(ticket.overtaken))
+
+
+def _write_counts(counts: dict[str, int]) -> str:
+    return ",".join(f"{where}={count}" for where, count in counts.items())
+
+
+def _read_counts(text: str) -> dict[str, int]:
+    pairs = (part.rpartition("=") for part in text.split(",") if part)
+    return {where: int(count) for where, _, count in pairs}
 
 
 def _lease(ledger: Ledger, id: int, request: Request, chain: int) -> Lease:

@@ -1,11 +1,11 @@
 """Rows in the memory of one process: for programs that need no one else, and for tests."""
 
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from secrets import token_hex
 from typing import Any, TypeVar
 
 from headgate.core.line import Order
@@ -54,7 +54,7 @@ class _Rows:
     """All tables, and what undoes the changes of the transaction that is open."""
 
     def __init__(self) -> None:
-        self._uid = token_hex(4)
+        self._uid = os.urandom(4).hex()
         self._last_id = 0
         self._last_event = 0
         self._notes: dict[str, str] = {}

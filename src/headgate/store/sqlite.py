@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import apsw
@@ -120,7 +119,7 @@ class SqliteStore:
                             pass
                         self._run(f"PRAGMA user_version={number}")
                 if not rows.uid():
-                    rows.set_note("uid", token_hex(4))
+                    rows.set_note("uid", os.urandom(4).hex())
                 self._set_clock(rows)
         self._offset = int(self._rows.note(f"clock:{machine_id()}"))
 
