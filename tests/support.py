@@ -79,10 +79,14 @@ class Program:
         self.process.kill()
         self.process.wait(LONG)
 
-    def end(self) -> int:
-        """Let it read the end of its input, and wait for it."""
+    def go(self) -> None:
+        """Let it read the end of its input."""
         if self.process.stdin:
             self.process.stdin.close()
+
+    def end(self) -> int:
+        """Let it read the end of its input, and wait for it."""
+        self.go()
         return self.wait()
 
     def wait(self, within: float = LONG) -> int:

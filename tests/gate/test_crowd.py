@@ -202,7 +202,9 @@ for _ in range(6):
     programs = [box.python(script, str(log), env=env) for _ in range(8)]
     for program in programs:
         assert program.line() == "ready"
-    assert [program.end() for program in programs] == [0] * 8
+    for program in programs:
+        program.go()
+    assert [program.wait() for program in programs] == [0] * 8
     inside = most = 0
     for letter in log.read_text():
         inside += 1 if letter == "+" else -1

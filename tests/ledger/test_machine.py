@@ -275,7 +275,7 @@ class Machine(RuleBasedStateMachine):
         member = able[op.pick % len(able)]
         lender = 0
         if op.lender is not None:
-            known = [*(one.id for one in to.leases), to.ids + 7]
+            known = [*(one.id for one in to.leases), 999_999]
             lender = known[op.lender % len(known)]
         ticket = model.Ticket(
             to.ids + 1,

@@ -146,9 +146,9 @@ class Clerk:
             ledger.tx.drop_member(me)
 
         waiting = list(self.waiters.values())
-        if self._joined and not stay_for_programs:
+        if self._joined:
             try:
-                self.run(go)
+                self.run(_nothing if stay_for_programs else go)
             except StoreError:
                 stay_for_programs = True  # whoever looks next finds this process gone
         self.closed = "this gate is closed; open another one"
@@ -197,6 +197,11 @@ class Clerk:
                 errand.error = error
                 if errand.stubborn and isinstance(error, StoreError):
                     self.unfinished.append(errand)
+            if self.unfinished:
+                self.lookout.nudge()
+        except BaseException:  # Ctrl-C: nothing was done, and the others' errands are not lost
+            self._queue.extendleft(reversed(errands))
+            raise
         return errands
 
     def _transact(self, errands: list[Errand]) -> list[Errand]:
@@ -220,18 +225,34 @@ class Clerk:
             ]
             begin = any(isinstance(errand, Wish) and errand.waits for errand in errands)
             plan = self._plan(ledger, waiting=begin or len(self.waiters) > len(grants))
-        self._joined = self._joined or joins
+        done = False
+        try:
+            self._committed(ledger, errands, grants, plan)
+            done = True
+        finally:
+            if not done:  # Ctrl-C must not part what the store knows from what this process knows
+                self._committed(ledger, errands, grants, plan)
+        return [wish for wish, _ in grants]
+
+    def _committed(
+        self,
+        ledger: Ledger,
+        errands: list[Errand],
+        grants: list[tuple[Wish, Terms]],
+        plan: watch.Plan,
+    ) -> None:
+        """Follow up on a commit; once more from the start if interrupted."""
+        self._joined = self._joined or any(errand.joins for errand in errands)
         for errand in errands:
             errand.committed()
         for wish, terms in grants:
-            del self.waiters[wish.id]
+            self.waiters.pop(wish.id, None)
             wish.take(terms)
         for member in ledger.woken - {self.roll.me}:
             self.roll.wake(member)
         for member in ledger.buried:
             self.roll.forget(member)
         self.lookout.follow(plan)
-        return [wish for wish, _ in grants]
 
     def _settle(self, ledger: Ledger) -> None:
         while ledger.unsettled:
@@ -308,6 +329,10 @@ class Clerk:
         return [wish for wish, _ in (*granted, *gone)]
 
 
+def _nothing(_: Ledger) -> None:
+    """Only what was waiting to be done."""
+
+
 def _apply(errand: Errand, ledger: Ledger) -> None:
     """Do an errand; what is wrong with it alone does not concern the others."""
     errand.error = None
@@ -324,11 +349,24 @@ def tell(calls: list[tuple[Errand, Callable[[], None]]]) -> None:
     by_loop: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
     for errand, call in calls:
         if errand.loop is None:
-            call()
+            _call_safely(call)
         else:
             by_loop.setdefault(errand.loop, []).append(call)
     for loop, some in by_loop.items():
-        call_in(loop, lambda some=some: [call() for call in some])  # type: ignore[misc]
+        call_in(loop, partial(_call_all, some))
+
+
+def _call_all(calls: list[Callable[[], None]]) -> None:
+    for call in calls:
+        _call_safely(call)
+
+
+def _call_safely(call: Callable[[], None]) -> None:
+    """Call back a program; its mistake is shown, and keeps no one else from being told."""
+    try:
+        call()
+    except Exception:  # noqa: BLE001 - whatever the program's own function raises
+        sys.excepthook(*sys.exc_info())
 
 
 def call_in(loop: "asyncio.AbstractEventLoop", function: Callable[[], Any]) -> None:

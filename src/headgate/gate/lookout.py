@@ -8,6 +8,7 @@ While this process waits for seats, it also looks up once a second in case a mes
 import os
 import select
 import signal
+import sys
 import threading
 import time
 import weakref
@@ -15,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from headgate.core.amounts import show_duration
-from headgate.errors import HeadgateError, HoldExpiredError, StoreError
+from headgate.errors import HoldExpiredError, StoreError
 from headgate.gate.roll import FolderRoll
 from headgate.ledger import leave, watch
 from headgate.ledger.ledger import Ledger
@@ -232,8 +233,11 @@ def _loop(lookout: "weakref.ref[Lookout]") -> None:
         try:
             if not it.turn():
                 return
-        except HeadgateError:
-            return
+        except Exception:  # noqa: BLE001 - whoever waits would wait forever without this thread
+            threading.excepthook(
+                threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread()))
+            )
+            time.sleep(_TICK)
         del it
 
 

@@ -14,6 +14,7 @@ Writing a byte into `wake` wakes the process.
 
 import errno
 import os
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ from headgate.gate.strays import carriers
 from headgate.ledger.rows import Member
 from headgate.store.machine import pid_space
 
+_OLD = 3600
 _NOBODY = {errno.ENXIO, errno.ENOENT}
 
 
@@ -41,6 +43,7 @@ class FolderRoll:
         if self._life >= 0:
             return
         self.folder.mkdir(mode=0o700, exist_ok=True)
+        self._clear_up()
         for kind in ("life", "wake"):
             os.mkfifo(self._path(self.me, kind), 0o600)
         self._life = os.open(self._path(self.me, "life"), os.O_RDONLY | os.O_NONBLOCK)
@@ -75,6 +78,15 @@ class FolderRoll:
         for kind in ("life", "wake"):
             self._path(member, kind).unlink(missing_ok=True)
         self.strays.pop(member, None)
+
+    def _clear_up(self) -> None:
+        """Remove pipes that nobody has open; their owners died before they could."""
+        for entry in os.scandir(self.folder):
+            member, _, kind = entry.name.partition(".")
+            with suppress(OSError):
+                old = time.time() - entry.stat().st_mtime > _OLD
+                if kind == "life" and old and not self.alive(member):
+                    self.forget(member)
 
     def wake(self, member: str) -> None:
         """Tell a member that there is news for it."""

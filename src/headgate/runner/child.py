@@ -60,7 +60,7 @@ class Child:
 
     def __init__(self, argv: list[str], environment: Mapping[str, str], life: int) -> None:
         self.status: int | None = None
-        self._adopts = adopt_strays()
+        self.adopts = adopt_strays()
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, MINDED)
         inherited = os.dup(life) if life >= 0 else -1
         try:
@@ -117,7 +117,7 @@ class Child:
             except ChildProcessError:
                 return False
             if pid == 0:
-                return self._adopts or self.status is None
+                return self.adopts or self.status is None
             if pid == self.pid:
                 self.status = status
 

@@ -110,7 +110,7 @@ def _under(
             _end(child, mark, program.grace)
             break
         child.next_signal()
-    if child.reap() or carriers([mark]):
+    if child.reap() or (not child.adopts and carriers([mark])):
         left = sorted({pid for pids in carriers([mark]).values() for pid in pids})
         pids = f" (pid {', '.join(map(str, left))})" if left else ""
         say(
