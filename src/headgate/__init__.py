@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headgate.core.views import (
         Capacity,
         Event,
+        Past,
         PoolStatus,
         Queue,
         Running,
@@ -38,20 +39,6 @@ if TYPE_CHECKING:
     )
     from headgate.gate import Gate, Lease, Slot
 
-_FROM = {
-    "headgate.gate": ("Gate", "Lease", "Slot"),
-    "headgate.core.views": (
-        "Capacity", "Event", "PoolStatus", "Queue", "Running", "Status", "Waiting",
-    ),
-    "headgate.errors": (
-        "CancelledWorkError", "ConfigError", "GateClosedError", "HeadgateError",
-        "HoldExpiredError", "NoRoomError", "StoreCorruptError", "StoreError", "StoreFullError",
-        "StoreTooNewError", "StoreUnavailableError", "TooHeavyError", "UsageError",
-        "WaitTimeoutError",
-    ),
-}  # fmt: skip
-_WHERE = {name: module for module, names in _FROM.items() for name in names}
-
 __all__ = [
     "CancelledWorkError",
     "Capacity",
@@ -63,6 +50,7 @@ __all__ = [
     "HoldExpiredError",
     "Lease",
     "NoRoomError",
+    "Past",
     "PoolStatus",
     "Queue",
     "Running",
@@ -82,7 +70,12 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Load a public name when it is first used: the command line needs few of them."""
-    if name in _WHERE:
-        found: object = getattr(import_module(_WHERE[name]), name)
-        return found
-    raise AttributeError(f"module 'headgate' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'headgate' has no attribute {name!r}")
+    module = "headgate.core.views"
+    if name.endswith("Error"):
+        module = "headgate.errors"
+    elif name in {"Gate", "Lease", "Slot"}:
+        module = "headgate.gate"
+    found: object = getattr(import_module(module), name)
+    return found

@@ -368,6 +368,7 @@ def test_events_can_be_followed_until_interrupted(box: Box) -> None:
     """-f goes on with what happens next; Ctrl-C ends it quietly with 130."""
     gate = box.gate()
     gate.pause("a")
+    box.env.pop("PYTHONUNBUFFERED", None)
     following = box.start(HEADGATE, "events", "-f", "--json")
     assert json.loads(following.line())["kind"] == "paused"
     gate.resume("a")
@@ -381,6 +382,7 @@ def test_following_ends_quietly_when_nobody_reads(box: Box) -> None:
     """`events -f | head -1` leaves no message behind."""
     gate = box.gate()
     gate.pause("a")
+    box.env.pop("PYTHONUNBUFFERED", None)
     following = box.start(HEADGATE, "events", "-f")
     assert "paused" in following.line()
     assert following.process.stdout
@@ -390,10 +392,11 @@ def test_following_ends_quietly_when_nobody_reads(box: Box) -> None:
     assert following.line(stream="stderr") == ""
 
 
-@pytest.mark.parametrize("words", [("status",), ("status", "--json"), ("events",), ("limits",)])
+@pytest.mark.parametrize("words", [("status",), ("events",), ("events", "--json"), ("limits",)])
 def test_a_closed_pipe_is_no_error(box: Box, words: tuple[str, ...]) -> None:
     """`status | true` says nothing on stderr."""
     box.gate().pause("a")
+    box.env.pop("PYTHONUNBUFFERED", None)
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run([HEADGATE, *words], env=box.env, stdout=writer, stderr=-1, check=False)
@@ -465,8 +468,8 @@ def test_names_cannot_reach_the_terminal_raw(busy: Gate, box: Box, ask: Ask) -> 
     db.execute("UPDATE ticket SET task = ?, label = ?", (EVIL, EVIL))
     db.execute("UPDATE event SET task = ?, text = ?, kind = ?", (EVIL, EVIL, EVIL))
     db.execute("INSERT INTO pool VALUES (?, 1, NULL, ?, ?)", (f"host/{EVIL}", 2**62, EVIL))
+    db.execute("INSERT INTO pool VALUES ('host', NULL, NULL, ?, ?)", (2**62, EVIL))
     db.close()
-    busy.pause("host", note=EVIL)
     verbs = (("status",), ("queue",), ("why", "1"), ("why", "4"), ("events",), ("limits",))
     for words in (*verbs, ("capacity", OPUS)):
         said = ask(*words)

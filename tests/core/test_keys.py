@@ -11,7 +11,7 @@ from headgate.core.keys import HOST, NO_KEY, matches, parse_key, parse_pattern
 from headgate.errors import UsageError
 
 _ALNUM = string.ascii_lowercase + string.digits
-_MODEL = string.ascii_letters + string.digits + "-._:/[](){}^$+@#~!%&;<>é模"
+_MODEL = string.ascii_letters + string.digits + "-._:/[](){}^$+@#~!%&<>é模"
 
 providers = st.builds(
     str.__add__,
@@ -289,7 +289,6 @@ def test_a_glob_made_from_a_key_picks_it(key: str, data: st.DataObject) -> None:
     assert matches(HOST, key)
 
 
-@pytest.mark.xfail(reason="many stars backtrack without end", run=False)
 def test_a_pattern_of_many_stars_answers_at_once() -> None:
     """A pattern full of stars is decided without trying every way to split the name."""
     assert not matches("a/" + "*x" * 40 + "y", "a/" + "x" * 190)

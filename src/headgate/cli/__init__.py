@@ -47,7 +47,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run a verb, and turn whatever goes wrong into a message and an exit code."""
     words = sys.argv[1:] if argv is None else argv
     try:
-        return _dispatch(list(words))
+        code = _dispatch(list(words))
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -84,12 +86,17 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _run(verb: str, words: list[str], options: dict[str, str]) -> int:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, HelpFormatter
 
     from headgate.errors import HeadgateError
 
     module = import_module(f"headgate.cli.{verb}")
-    parser = ArgumentParser(prog=f"headgate {verb}", description=module.__doc__, allow_abbrev=False)
+    parser = ArgumentParser(
+        prog=f"headgate {verb}",
+        description=module.__doc__,
+        allow_abbrev=False,
+        formatter_class=lambda prog: HelpFormatter(prog, width=100),
+    )
     module.arguments(parser)
     args = parser.parse_args(words)
     args.store = options.get("store")

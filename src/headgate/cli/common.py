@@ -16,7 +16,7 @@ def print_json(value: object) -> None:
     import json
 
     indent = 2 if sys.stdout.isatty() else None
-    print(json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False))
+    print(json.dumps(plain(value), indent=indent, allow_nan=False))
 
 
 def plain(value: object) -> object:

@@ -50,7 +50,7 @@ def shown(value: object) -> str:
 
 
 def show_duration(ms: float) -> str:
-    """A duration in at most two units: `850 ms`, `4.2s`, `1m30s`, `2h05m`, `3d4h`."""
+    """A duration in at most two units: `850ms`, `4.2s`, `1m30s`, `2h05m`, `3d4h`."""
     if ms < 0:
         return "0s"
     if ms < 1_000:

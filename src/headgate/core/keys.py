@@ -26,7 +26,7 @@ NO_KEY = ""
 _LONGEST = 200
 _PROVIDER = re.compile(r"[a-z0-9][a-z0-9._@+-]*\Z")
 _PROVIDER_GLOB = re.compile(r"[a-z0-9*?][a-z0-9._@+*?-]*\Z")
-_NOT_IN_MODEL = re.compile(r"[\s,=\"'\\`|]")
+_NOT_IN_MODEL = re.compile(r"[\s,;=\"'\\`|]")
 _WILD = re.compile(r"[*?]")
 
 
@@ -103,8 +103,16 @@ def matches(pattern: str, key: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _glob(pattern: str) -> re.Pattern[str]:
-    parts = (".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern)
-    return re.compile("".join(parts) + r"\Z", re.DOTALL)
+    """A pattern as an expression that never goes back on a star: linear, whatever the pattern."""
+    first, *others = (
+        "".join("." if c == "?" else re.escape(c) for c in part)
+        for part in re.split(r"\*+", pattern)
+    )
+    if not others:
+        return re.compile(rf"{first}\Z", re.DOTALL)
+    *middle, last = others
+    stars = "".join(f"(?>.*?{part})" for part in middle)
+    return re.compile(rf"{first}{stars}.*{last}\Z", re.DOTALL)
 
 
 def _check_text(text: object, what: str) -> None:

@@ -1,6 +1,6 @@
 """Who is next, and why the others are not.
 
-Tickets with the same pools, class and lender form a *lane*; only the heads of lanes compete, so a
+Tickets with the same needs, class and lender form a *lane*; only the heads of lanes compete, so a
 decision costs the same with ten waiting or a million. One pass looks at the heads in the order of
 the line (priority, then since when, then arrival):
 
@@ -9,12 +9,15 @@ the line (priority, then since when, then arrival):
   full pool never delays work that does not need it.
 
 That alone would starve whoever needs several seats at once, because single seats are snapped up one
-by one by later tickets. So each blocked head remembers, per pool, how often a later ticket took
-seats there (`overtaken`). Once it was overtaken in *every* pool it needs, no pool is simply
-full for everyone and it is being starved. From then on free seats are *kept* for it, beginning with
-the pool where it was overtaken least (the slowest to turn over) and moving to the next only when
-the first is complete. A seat is thus kept idle no longer than the faster pools take to free theirs,
-and nothing is kept on behalf of a pool that nobody gets into.
+by one by later tickets. So each blocked head remembers, per pool, when a later ticket last took
+seats that it went short of (`overtaken`). If that has happened in *every* pool it is short of now,
+none of them is simply full for everyone: it is being starved. Then free seats are *kept* for it,
+beginning with the pool where it was overtaken longest ago (the slowest to turn over) and moving to
+the next only when the first is complete. A seat is thus kept idle no longer than the faster pools
+take to free theirs, and nothing is kept on behalf of a pool that nobody gets into.
+
+It gets in: in the first of these pools nobody can overtake it any more, so free seats add up there
+until they are enough, and then the same holds for the next.
 
 Within a pass seats are only taken, never given back, so one pass is enough: whoever was blocked
 early is still blocked at its end.
@@ -57,6 +60,7 @@ class Head(NamedTuple):
     cls: str
     needs: tuple[Need, ...]
     overtaken: dict[str, int]
+    """Where later tickets took seats that this one went short of, and when they last did."""
 
     @property
     def id(self) -> int:
@@ -99,8 +103,8 @@ def blocked_by(need: Need, cls: str, use: Use, now: int) -> Reason | None:
     if free - reserved - kept >= seats:
         return None
     used = held + resting
-    if seats > limit:
-        return Reason("too_heavy", pool.name, seats, limit)
+    if seats > ceiling(pool, cls):
+        return Reason("too_heavy", pool.name, seats, ceiling(pool, cls))
     if limit - held < seats:
         return Reason("pool_full", pool.name, used, limit)
     if free < seats:
@@ -109,6 +113,12 @@ def blocked_by(need: Need, cls: str, use: Use, now: int) -> Reason | None:
         classes = ", ".join(name for name, _ in pool.reserve if name != cls)
         return Reason("reserved", pool.name, used, limit, note=classes)
     return Reason("kept", pool.name, used, limit)
+
+
+def ceiling(pool: Pool, cls: str) -> int:
+    """The most seats this class can ever hold in a pool that has a limit."""
+    others = sum(seats for other, seats in pool.reserve if other != cls)
+    return max(1, (pool.limit or 0) - others)
 
 
 def _reserved(pool: Pool, place: str, cls: str, use: Use) -> int:
@@ -121,6 +131,14 @@ def _reserved(pool: Pool, place: str, cls: str, use: Use) -> int:
     return min(unused, max(0, (pool.limit or 0) - 1))
 
 
+def _free(need: Need, cls: str, use: Use) -> int:
+    """Seats of a limited pool that this class could have now."""
+    pool, place, _ = need
+    taken = use.held.get(place, 0) + use.resting.get(place, 0) + use.kept.get(place, 0)
+    reserved = _reserved(pool, place, cls, use) if pool.reserve else 0
+    return (pool.limit or 0) - taken - reserved
+
+
 def obstacles(head: Head, use: Use, now: int) -> tuple[Reason, ...]:
     """All that keeps this head from its seats; empty if it can have them."""
     found = (blocked_by(need, head.cls, use, now) for need in head.needs)
@@ -129,17 +147,25 @@ def obstacles(head: Head, use: Use, now: int) -> tuple[Reason, ...]:
 
 def keep_seats(head: Head, use: Use, now: int) -> None:
     """Keep free seats for a head that is being starved, slowest pool first."""
-    wanted = [need for need in head.needs if need.seats > 0 and need.pool.limit is not None]
-    if not wanted or any(need.place not in head.overtaken for need in wanted):
+    if not head.overtaken:
         return
-    if any(need.pool.paused(now) or need.seats > (need.pool.limit or 0) for need in wanted):
+    wanted = _limited(head)
+    hopeless = (n.pool.paused(now) or n.seats > ceiling(n.pool, head.cls) for n in wanted)
+    if any(hopeless):
         return
-    for need in sorted(wanted, key=lambda n: (head.overtaken[n.place], n.place)):
-        taken = sum(d.get(need.place, 0) for d in (use.held, use.resting, use.kept))
-        free = max(0, (need.pool.limit or 0) - taken)
-        use.kept[need.place] = use.kept.get(need.place, 0) + min(free, need.seats)
-        if free < need.seats:
+    free = {need.place: max(0, _free(need, head.cls, use)) for need in wanted}
+    if any(free[n.place] < n.seats and n.place not in head.overtaken for n in wanted):
+        return
+    lost = [need for need in wanted if need.place in head.overtaken]
+    for need in sorted(lost, key=lambda n: (head.overtaken[n.place], n.place)):
+        room = free[need.place]
+        use.kept[need.place] = use.kept.get(need.place, 0) + min(room, need.seats)
+        if room < need.seats:
             return
+
+
+def _limited(head: Head) -> list[Need]:
+    return [need for need in head.needs if need.seats > 0 and need.pool.limit is not None]
 
 
 class Outcome(NamedTuple):
@@ -173,7 +199,7 @@ def settle(
         for need in head.needs:
             use.take(need.place, head.cls, need.seats)
         for other in waiting:
-            if _overtake(other, head):
+            if _overtake(other, head, use, now):
                 changed[other.id] = other
         following = grant(head)
         if following is not None:
@@ -181,11 +207,14 @@ def settle(
     return Outcome(blocked, list(changed.values()))
 
 
-def _overtake(waiting: Head, winner: Head) -> bool:
-    """Note in a waiting head each pool in which a later ticket was just given seats."""
+def _overtake(waiting: Head, winner: Head, use: Use, now: int) -> bool:
+    """Note in a waiting head each pool that a later ticket has just left it short of."""
     taken = {need.place for need in winner.needs if need.seats > 0}
-    wanted = [n.place for n in waiting.needs if n.seats > 0 and n.pool.limit is not None]
-    lost = [place for place in wanted if place in taken]
-    for place in lost:
-        waiting.overtaken[place] = waiting.overtaken.get(place, 0) + 1
-    return bool(lost)
+    lost = False
+    for need in _limited(waiting):
+        if need.place in taken:
+            used = use.held.get(need.place, 0) + use.resting.get(need.place, 0)
+            if (need.pool.limit or 0) - used < need.seats:
+                waiting.overtaken[need.place] = now
+                lost = True
+    return lost

@@ -36,6 +36,11 @@ class Tuned(NamedTuple):
     paused_until: int | None = None
     pause_note: str = ""
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether there is no need to remember it."""
+        return self.limit is None and self.cooldown is None and self.paused_until is None
+
 
 class Pool(NamedTuple):
     """A pool as it stands: every layer applied. Times are in milliseconds."""

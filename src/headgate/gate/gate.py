@@ -187,6 +187,7 @@ class Gate:
         """Let nothing start in a pool for a while, or until it is resumed."""
         name = parse_pattern(pool)
         length = None if duration is None else parse_duration(duration)
+        note = parse_task(note)
         self._clerk.run(lambda ledger: tune.pause(ledger, name, length, note))
 
     def resume(self, pool: str) -> bool:

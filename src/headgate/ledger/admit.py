@@ -42,10 +42,11 @@ def ask(ledger: Ledger, request: Request) -> int:
         request.key, request.machine, request.weight, lender=request.lender, view=request.view
     )
     for need in needs:
-        if need.pool.limit is not None and need.seats > need.pool.limit:
+        if need.pool.limit is not None and need.seats > line.ceiling(need.pool, request.cls):
             raise TooHeavyError(
-                f"weight {request.weight} can never fit into pool {need.pool.name}, whose limit is "
-                f"{need.pool.limit}: use a smaller weight, or raise the limit with "
+                f"weight {request.weight} can never fit into pool {need.pool.name}, where "
+                f"{request.cls} work can have {line.ceiling(need.pool, request.cls)} seats at "
+                "most: use a smaller weight, or raise the limit with "
                 f"headgate limits set '{need.pool.name}' N"
             )
     id = ledger.tx.next_id()
@@ -59,7 +60,18 @@ def ask(ledger: Ledger, request: Request) -> int:
             ledger.use.take(need.place, newcomer.cls, need.seats)
         _grant(ledger, _lease(ledger, id, request, chain), waited=0)
         return id
-    lane = ledger.tx.lane(request.machine, request.key, request.cls, request.lender, request.view)
+    lane = ledger.tx.lane(
+        Lane(
+            0,
+            request.machine,
+            request.key,
+            request.cls,
+            request.weight,
+            request.lender,
+            request.view,
+            0,
+        )
+    )
     ticket = Ticket(
         id,
         lane,
@@ -126,7 +138,7 @@ def settle(ledger: Ledger) -> None:
     outcome = line.settle(heads, ledger.use, ledger.now, grant)
     ledger.blocked = outcome.blocked
     for head in outcome.overtaken:
-        ledger.tx.set_overtaken(head.id, _write_counts(head.overtaken))
+        ledger.tx.set_overtaken(head.id, _write_times(head.overtaken))
 
 
 def _head(ledger: Ledger, lane: Lane) -> Head | None:
@@ -143,16 +155,16 @@ def make_head(ledger: Ledger, lane: Lane, ticket: Ticket) -> Head:
     needs, _ = ledger.needs(
         lane.key, lane.machine, ticket.weight, lender=lane.lender, view=lane.view
     )
-    return Head(ticket.order, lane.id, lane.cls, needs, _read_counts(ticket.overtaken))
+    return Head(ticket.order, lane.id, lane.cls, needs, _read_times(ticket.overtaken))
 
 
-def _write_counts(counts: dict[str, int]) -> str:
-    return ",".join(f"{where}={count}" for where, count in counts.items())
+def _write_times(times: dict[str, int]) -> str:
+    return ",".join(f"{where}={time}" for where, time in times.items())
 
 
-def _read_counts(text: str) -> dict[str, int]:
+def _read_times(text: str) -> dict[str, int]:
     pairs = (part.rpartition("=") for part in text.split(",") if part)
-    return {where: int(count) for where, _, count in pairs}
+    return {where: int(time) for where, _, time in pairs}
 
 
 def _lease(ledger: Ledger, id: int, request: Request, chain: int) -> Lease:

@@ -165,6 +165,7 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
                 cooldown_ms=pool.cooldown,
                 max_hold=None if pool.max_hold is None else pool.max_hold / 1000,
                 reserve=dict(pool.reserve),
+                notice=(pool.pause_note or None) if paused else None,
             )
         )
     unlimited: dict[str, int] = {}

@@ -27,6 +27,7 @@ class Lane(NamedTuple):
     machine: str
     key: str
     cls: str
+    weight: int
     lender: int
     view: str
     waiting: int
@@ -132,13 +133,13 @@ class Tx(Protocol):
         """What was set by hand, for every pool touched."""
 
     def tune(self, row: Tuned) -> None:
-        """Keep what was set by hand for a pool."""
+        """Keep what was set by hand for a pool; a row that says nothing is forgotten."""
 
     def lanes(self) -> list[Lane]:
         """The lanes in which someone waits."""
 
-    def lane(self, machine: str, key: str, cls: str, lender: int, view: str) -> int:
-        """The id of a lane, made if it is new."""
+    def lane(self, like: Lane) -> int:
+        """The id of the lane for tickets like this, made if it is new."""
 
     def lane_by_id(self, lane: int) -> Lane:
         """A lane."""
@@ -162,7 +163,7 @@ class Tx(Protocol):
         """How many tickets of a lane stand before a place in the line."""
 
     def set_overtaken(self, id: int, overtaken: str) -> None:
-        """Remember how often a ticket was overtaken."""
+        """Remember where and when a ticket was overtaken."""
 
     def waiting_member(self, machine: str, besides: str) -> str:
         """Some other member of this machine with a ticket; empty if there is none."""

@@ -42,11 +42,12 @@ def pause(ledger: Ledger, pool: str, duration: int | None, note: str = "") -> No
 def resume(ledger: Ledger, pool: str) -> bool:
     """End a pause; False if there was none."""
     row = _tuned(ledger, pool)
-    was_paused = row.paused_until is not None and row.paused_until > ledger.now
+    if row.paused_until is None:
+        return False
     _keep(ledger, row._replace(paused_until=None, pause_note=""))
-    if was_paused:
+    if row.paused_until > ledger.now:
         ledger.tell("resumed", pool=pool)
-    return was_paused
+    return row.paused_until > ledger.now
 
 
 def _tuned(ledger: Ledger, pool: str) -> Tuned:

@@ -60,7 +60,7 @@ class _Rows:
         self._notes: dict[str, str] = {}
         self._tuned: dict[str, Tuned] = {}
         self._tuned_rows: tuple[Tuned, ...] = ()
-        self._lane_ids: dict[tuple[str, str, str, int, str], int] = {}
+        self._lane_ids: dict[tuple[str, str, str, int, int, str], int] = {}
         self._lanes: dict[int, Lane] = {}
         self._busy: dict[int, None] = {}
         self._lines: dict[int, Ordered] = {}
@@ -116,7 +116,10 @@ class _Rows:
 
     def tune(self, row: Tuned) -> None:
         self._undo.append((self._stale, ()))
-        self._set(self._tuned, row.name, row)
+        if row.says_nothing:
+            self._pop(self._tuned, row.name)
+        else:
+            self._set(self._tuned, row.name, row)
         self._stale()
 
     def _stale(self) -> None:
@@ -125,12 +128,12 @@ class _Rows:
     def lanes(self) -> list[Lane]:
         return [self._lanes[id] for id in self._busy]
 
-    def lane(self, machine: str, key: str, cls: str, lender: int, view: str) -> int:
-        found = self._lane_ids.get((machine, key, cls, lender, view))
+    def lane(self, like: Lane) -> int:
+        found = self._lane_ids.get(like[1:-1])
         if found is None:
             found = len(self._lane_ids) + 1
-            self._lane_ids[machine, key, cls, lender, view] = found
-            self._lanes[found] = Lane(found, machine, key, cls, lender, view, 0)
+            self._lane_ids[like[1:-1]] = found
+            self._lanes[found] = like._replace(id=found)
             self._lines[found] = Ordered()
         return found
 
@@ -294,4 +297,4 @@ class _Rows:
 
     def events(self, after: int, most: int, work: int) -> list[Happening]:
         rows = [row for row in self._events if row.id > after and work in (0, row.work)]
-        return rows[-most:] if after < 0 else rows[:most]
+        return rows[max(0, len(rows) - most) :] if after < 0 else rows[:most]

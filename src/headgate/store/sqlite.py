@@ -246,14 +246,16 @@ class _Rows:
         return tuple(Tuned(*row) for row in self._run(_SQL["tuned"]))
 
     def tune(self, row: Tuned) -> None:
-        self._do("tune", *row)
+        if row.says_nothing:
+            self._do("untune", row.name)
+        else:
+            self._do("tune", *row)
 
     def lanes(self) -> list[Lane]:
         return [Lane(*row) for row in self._run(_SQL["lanes"])]
 
-    def lane(self, machine: str, key: str, cls: str, lender: int, view: str) -> int:
-        row = self._one("lane", machine, key, cls, lender, view)
-        row = row or self._one("add_lane", machine, key, cls, lender, view)
+    def lane(self, like: Lane) -> int:
+        row = self._one("lane", *like[1:-1]) or self._one("add_lane", *like[1:-1])
         return int(row[0])
 
     def lane_by_id(self, lane: int) -> Lane:

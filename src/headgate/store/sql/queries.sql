@@ -18,17 +18,22 @@ SELECT name, "limit", cooldown, paused_until, pause_note FROM pool ORDER BY name
 -- name: tune
 INSERT OR REPLACE INTO pool VALUES (?, ?, ?, ?, ?)
 
+-- name: untune
+DELETE FROM pool WHERE name = ?
+
 -- name: lanes
-SELECT id, machine, key, cls, lender, view, waiting FROM lane ORDER BY id
+SELECT id, machine, key, cls, weight, lender, view, waiting FROM lane ORDER BY id
 
 -- name: lane
-SELECT id FROM lane WHERE machine = ? AND key = ? AND cls = ? AND lender = ? AND view = ?
+SELECT id FROM lane
+WHERE machine = ? AND key = ? AND cls = ? AND weight = ? AND lender = ? AND view = ?
 
 -- name: add_lane
-INSERT INTO lane (machine, key, cls, lender, view, waiting) VALUES (?, ?, ?, ?, ?, 0) RETURNING id
+INSERT INTO lane (machine, key, cls, weight, lender, view, waiting)
+VALUES (?, ?, ?, ?, ?, ?, 0) RETURNING id
 
 -- name: lane_by_id
-SELECT id, machine, key, cls, lender, view, waiting FROM lane WHERE id = ?
+SELECT id, machine, key, cls, weight, lender, view, waiting FROM lane WHERE id = ?
 
 -- name: wait_more
 UPDATE lane SET waiting = waiting + 1 WHERE id = ?
