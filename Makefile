@@ -55,6 +55,7 @@ $(VENV)/.runtime: $(PINS) | $(BIN)/python
 	@sed '/^# Part 2/,$$d' constraints.txt > $(VENV)/runtime.txt
 	@$(PIP) install --quiet --require-hashes -r $(VENV)/runtime.txt
 	@$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q src
 	@$(PIP) check >$(VENV)/check.txt \
 	|| { cat $(VENV)/check.txt; echo "If a pin is missing: make pin"; exit 1; } >&2
 	@touch $@

@@ -1,18 +1,20 @@
 """A private store for one test, and every process started around it."""
 
-import json
+import asyncio
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypedDict, TypeVar, Unpack
 
 import apsw
 
-from headgate import Gate
+from headgate import Gate, PoolStatus
 
 HEADGATE = str(Path(sys.executable).with_name("headgate"))
 LONG = 20.0
@@ -34,12 +36,34 @@ def until(what: Callable[[], T], *, within: float = LONG) -> T:
     return found
 
 
+async def until_async(what: Callable[[], object]) -> None:
+    """The same without stopping an event loop."""
+    while not what():  # noqa: ASYNC110 - nobody announces it
+        await asyncio.sleep(0.002)
+
+
+def pool_of(gate: Gate, name: str) -> PoolStatus:
+    """One pool at this moment."""
+    return next(pool for pool in gate.status().pools if pool.pool == name)
+
+
+class Options(TypedDict, total=False):
+    """What a started program may be given."""
+
+    env: Mapping[str, str]
+    stdin: int | IO[bytes]
+    stdout: int | IO[bytes]
+    stderr: int | IO[bytes]
+    pass_fds: Sequence[int]
+    start_new_session: bool
+
+
 class Program:
     """A started process. Its lines can be awaited; it does not outlive its test."""
 
-    def __init__(self, argv: list[str], env: Mapping[str, str], **options: Any) -> None:
-        piped = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        self.process = subprocess.Popen(argv, env=env, **{**piped, **options})
+    def __init__(self, argv: list[str], **options: Unpack[Options]) -> None:
+        piped: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(argv, **{**piped, **options})
         self.pid = self.process.pid
         self._lines: dict[int, bytes] = {}
 
@@ -48,8 +72,6 @@ class Program:
         pipe: IO[bytes] = getattr(self.process, stream)
         fd = pipe.fileno()
         deadline = time.monotonic() + within
-        import select  # noqa: PLC0415 - beside its only use
-
         poll = select.poll()
         poll.register(fd, select.POLLIN)
         rest = self._lines.get(fd, b"")
@@ -101,10 +123,8 @@ class Program:
         self.process.wait(LONG)
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             if pipe:
-                try:
+                with suppress(OSError):  # what was still to be written has no reader any more
                     pipe.close()
-                except OSError:  # what was still to be written has no reader any more
-                    pass
 
 
 class Box:
@@ -123,44 +143,49 @@ class Box:
         self._programs: list[Program] = []
         self._gates: list[Gate] = []
 
-    def gate(self, **options: Any) -> Gate:
-        gate = Gate.open(self.url, **options)
+    def gate(self, *, limits: Mapping[str, int] | None = None) -> Gate:
+        gate = Gate.open(self.url, limits=limits)
         self._gates.append(gate)
         return gate
 
-    def start(self, *argv: str, env: Mapping[str, str] | None = None, **options: Any) -> Program:
-        """Start any program in this box."""
-        program = Program(list(argv), {**self.env, **(env or {})}, **options)
+    def start(self, *argv: str, **options: Unpack[Options]) -> Program:
+        """Start any program in this box; `env` is put on top of the box's own."""
+        options["env"] = {**self.env, **options.get("env", {})}
+        program = Program(list(argv), **options)
         self._programs.append(program)
         return program
 
-    def python(self, script: str, *argv: str, **options: Any) -> Program:
+    def python(self, script: str, *argv: str, **options: Unpack[Options]) -> Program:
         """Start a Python script; it finds `gate` open."""
         head = "import os, sys, time, threading\nfrom headgate import *\ngate = Gate.open()\n"
         return self.start(sys.executable, "-u", "-c", head + script, *argv, **options)
 
-    def run(self, *words: str, **options: Any) -> Program:
+    def run(self, *words: str, **options: Unpack[Options]) -> Program:
         """Start `headgate run`."""
         return self.start(HEADGATE, "run", *words, **options)
 
-    def holder(self, key: str = "a/b", *words: str, **options: Any) -> Program:
+    def holder(self, key: str = "a/b", *words: str, **options: Unpack[Options]) -> Program:
         """A `headgate run` that has its seats, until its input ends."""
         program = self.run("-m", key, *words, "--", "sh", "-c", "echo up; exec cat", **options)
         assert program.line() == "up"
         return program
 
-    def waiter(self, key: str = "a/b", *words: str, **options: Any) -> Program:
+    def waiter(self, key: str = "a/b", *words: str, **options: Unpack[Options]) -> Program:
         """A `headgate run` that stands in line; says `up` when it gets in."""
         program = self.run("-m", key, *words, "--", "sh", "-c", "echo up; exec cat", **options)
         assert " waits, " in program.line(stream="stderr")
         return program
 
-    def headgate(self, *words: str, within: float = LONG, **options: Any) -> str:
+    def headgate(self, *words: str, within: float = LONG) -> str:
         """Run a verb to its end and return what it printed; it must succeed."""
-        done = subprocess.run(
-            [HEADGATE, *words], env=self.env, capture_output=True, text=True, timeout=within,
-            check=False, **options,
-        )  # fmt: skip
+        done: subprocess.CompletedProcess[str] = subprocess.run(
+            [HEADGATE, *words],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=within,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -221,10 +246,8 @@ class Box:
 
 
 def end(pid: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def gone(pid: int) -> bool:
@@ -234,7 +257,3 @@ def gone(pid: int) -> bool:
     except OSError:
         return True
     return stat.rpartition(")")[2].split()[0] in "ZX"
-
-
-def dump(value: object) -> str:
-    return json.dumps(value, default=str, indent=1)

@@ -12,7 +12,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headgate.core.amounts import priority_class
-from headgate.core.line import Head, Need, Order, Reason, Use, blocked_by, ceiling, settle
+from headgate.core.line import (
+    Head,
+    Need,
+    Order,
+    Reason,
+    Use,
+    blocked_by,
+    ceiling,
+    settle,
+    too_heavy,
+)
 from headgate.core.pools import Pool
 
 INTERACTIVE, NORMAL, BACKGROUND = 10, 0, -10
@@ -102,19 +112,17 @@ class Line:
             use.rest(name, self.resting(name))
         granted: list[int] = []
 
-        def grant(head: Head) -> Head | None:
+        def grant(head: Head) -> None:
             work = self.tickets.pop(head.id)
             for name in work.pools:
                 assert work.weight <= self.free(name), f"{name} granted above its limit"
                 assert not self.pools[name].paused(self.now), f"{name} granted while paused"
             self.leases[head.id] = work
             granted.append(head.id)
-            return self._head(work.lane)
 
         lanes = sorted({work.lane for work in self.tickets.values()})
-        outcome = settle(
-            [head for lane in lanes if (head := self._head(lane))], use, self.now, grant
-        )
+        heads = [head for lane in lanes if (head := self._head(lane))]
+        outcome = settle(heads, use, self.now, grant, lambda h: self._head(h.lane, h.order))
         for head in outcome.overtaken:
             self.tickets[head.id].overtaken.update(head.overtaken)
         self.blocked, self.kept = outcome.blocked, dict(use.kept)
@@ -130,13 +138,17 @@ class Line:
         """Why the lane of a ticket was blocked when the line was last settled."""
         return [(reason.code, reason.pool) for reason in self.blocked[self.tickets[id].lane]]
 
-    def first(self, lane: int) -> Work | None:
-        """The first ticket of a lane."""
-        waiting = [work for work in self.tickets.values() if work.lane == lane]
+    def first(self, lane: int, after: Order | None = None) -> Work | None:
+        """The first ticket of a lane, after a place in the line."""
+        waiting = [
+            work
+            for work in self.tickets.values()
+            if work.lane == lane and (after is None or work.order > after)
+        ]
         return min(waiting, key=lambda work: work.order, default=None)
 
-    def _head(self, lane: int) -> Head | None:
-        work = self.first(lane)
+    def _head(self, lane: int, after: Order | None = None) -> Head | None:
+        work = self.first(lane, after)
         if work is None:
             return None
         needs = tuple(Need(self.pools[name], name, work.weight) for name in work.pools)
@@ -399,7 +411,7 @@ def test_a_pass_begins_with_nothing_kept() -> None:
     use.kept["a"] = 1
     head = Head((0, 0, 1), 1, "normal", (Need(Pool("a", 1, "file"), "a", 1),), {})
     granted: list[Head] = []
-    outcome = settle([head], use, 0, granted.append)
+    outcome = settle([head], use, 0, granted.append, lambda _: None)
     assert granted == [head]
     assert outcome.blocked == {}
 
@@ -904,11 +916,22 @@ def test_nothing_waits_without_a_true_reason(
         assert line.blocked.keys() == {work.lane for work in line.tickets.values()}
         for lane, reasons in line.blocked.items():
             first = line.first(lane)
+            if too_heavy(reasons):  # all of them are, and the last one's reason is told
+                while first and (later := line.first(lane, first.order)):
+                    first = later
+            while first and not too_heavy(reasons) and _never_fits(line, first):
+                first = line.first(lane, first.order)
             assert first is not None
             assert reasons
             for reason in reasons:
                 assert reason.pool in first.pools
                 _check(line, first, reason)
+
+
+def _never_fits(line: Line, work: Work) -> bool:
+    pools = (line.pools[name] for name in work.pools)
+    open_ = [p for p in pools if p.limit is not None and not p.paused(line.now)]
+    return any(work.weight > ceiling(pool, work.cls) for pool in open_)
 
 
 def _check(line: Line, work: Work, reason: Reason) -> None:
@@ -1006,3 +1029,18 @@ def test_a_line_that_nobody_feeds_runs_dry(
         line.now += 100
     line.settle()
     assert line.tickets == {}
+
+
+def test_a_ticket_too_heavy_for_a_lowered_limit_stands_aside() -> None:
+    """Lighter tickets behind it are let in, and it is once the limit is high enough again."""
+    line = Line(a=2)
+    holder = line.enter("a")
+    heavy = line.ask("a", weight=2)
+    light = line.ask("a")
+    line.change("a", limit=1)
+    line.release(holder)
+    assert line.settle() == [light]
+    assert line.codes(heavy) == [("too_heavy", "a")]
+    line.release(light)
+    line.change("a", limit=2)
+    assert line.settle() == [heavy]

@@ -1,7 +1,6 @@
 """Gates over both stores."""
 
 from collections.abc import Callable
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -18,7 +17,4 @@ def open_gate(request: pytest.FixtureRequest, box: Box) -> Opener:
     if request.param == "memory":
         box.url = f"memory://{uuid4().hex}"
 
-    def opener(**options: Any) -> Gate:
-        return box.gate(**options)
-
-    return opener
+    return box.gate

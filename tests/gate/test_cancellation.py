@@ -1,13 +1,17 @@
 """A task may be cancelled at any await, once or again and again, and leaves nothing behind."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from headgate import Gate, HoldExpiredError, NoRoomError
-from tests.support import LONG, Box, until
+from headgate import Gate, HoldExpiredError, Lease, NoRoomError, StoreFullError
+from headgate.gate.errand import Errand
+from headgate.ledger.ledger import Ledger
+from tests.support import LONG, Box, until, until_async
 
 Opener = Callable[..., Gate]
 STEPS = 24
@@ -84,7 +88,7 @@ def test_cancelled_anywhere_in_the_line(open_gate: Opener, times: int) -> None:
 
 
 def test_cancelled_at_odd_moments_of_the_disk(box: Box) -> None:
-    """With a disk in between the steps depend on time: cancelled after n tenths of a millisecond."""
+    """With a disk in between the steps depend on time: cancelled after tenths of a millisecond."""
     gate = box.gate(limits={"a/b": 1})
 
     async def work() -> None:
@@ -146,7 +150,7 @@ def test_a_task_group_that_fails_takes_its_waiters_along(open_gate: Opener) -> N
 
     async def fail() -> None:
         async with gate.slot("a/b"):
-            await _until(lambda: gate.queue().total_waiting == 5)
+            await until_async(lambda: gate.queue().total_waiting == 5)
             raise ZeroDivisionError
 
     async def wait() -> None:
@@ -164,11 +168,6 @@ def test_a_task_group_that_fails_takes_its_waiters_along(open_gate: Opener) -> N
         await settled(gate)
 
     asyncio.run(program())
-
-
-async def _until(what: Callable[[], object]) -> None:
-    while not what():
-        await asyncio.sleep(0.005)
 
 
 def test_work_that_ends_by_itself_is_not_cancelled_later(open_gate: Opener, box: Box) -> None:
@@ -195,31 +194,42 @@ def test_work_that_ends_by_itself_is_not_cancelled_later(open_gate: Opener, box:
     until(lambda: not gate.queue().running)
 
 
-def test_a_signal_in_mid_transaction_touches_nobody_elses_work(box: Box) -> None:
-    """Ctrl-C while a request is being written takes back that request, not its number's next owner.
+def test_a_failed_request_is_not_taken_for_the_next_one(box: Box) -> None:
+    """Cancelled while the disk is full: what is taken back is that request, and nobody else's work.
 
-    An id that was rolled back is given to the next who asks, perhaps before the first cleans up.
+    Its id was rolled back, and is given to the next who asks, perhaps before it cleans up.
     """
     mine, other = box.gate(), box.gate()
-    with mine.slot("a/b"):
-        pass
     clerk = mine._clerk
-    withdraw = clerk.withdraw
-    leases = []
+    settle, withdraw = clerk._settle, clerk.withdraw
+    failed = threading.Event()
+    leases: list[Lease] = []
 
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
+    def settle_late(ledger: Ledger) -> None:
+        if failed.is_set():
+            settle(ledger)
+            return
+        failed.set()
+        raise StoreFullError("no space left, just this once")
 
-    def withdraw_late(*args: object) -> object:
-        patch.undo()
-        leases.append(other.slot("a/b").acquire())
-        return withdraw(*args)  # type: ignore[arg-type]
+    def withdraw_late(*args: Any) -> Errand:  # noqa: ANN401 - whatever it takes
+        assert failed.wait(LONG)
+        asker = threading.Thread(target=lambda: leases.append(other.slot("a/b").acquire()))
+        asker.start()
+        asker.join(LONG)
+        return withdraw(*args)
+
+    async def program() -> None:
+        task = asyncio.create_task(mine.slot("a/b").acquire_async())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clerk, "_settle", interrupted)
+        patch.setattr(clerk, "_settle", settle_late)
         patch.setattr(clerk, "withdraw", withdraw_late)
-        with pytest.raises(KeyboardInterrupt):
-            mine.slot("a/b").acquire()
-    held = leases or [other.slot("a/b").acquire()]
-    assert [row[0] for row in box.rows("lease")] == [held[0].id]
-    held[0].release()
+        asyncio.run(program())
+    assert [row[0] for row in box.rows("lease")] == [lease.id for lease in leases]
+    assert leases
+    leases[0].release()

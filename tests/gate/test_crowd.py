@@ -5,13 +5,18 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from headgate import Gate, NoRoomError
-from tests.support import LONG, Box
+from tests.support import LONG, Box, pool_of, until_async
 
 Opener = Callable[..., Gate]
+
+
+def _waiting(gate: Gate, number: int) -> bool:
+    return gate.queue(most=1).total_waiting >= number
 
 
 class Inside:
@@ -47,7 +52,7 @@ def test_64_tasks_on_a_limit_of_4(open_gate: Opener) -> None:
 
     asyncio.run(program())
     assert (inside.most, inside.all) == (4, 64)
-    assert gate.status()["a/b"].in_use == 0
+    assert pool_of(gate, "a/b").in_use == 0
 
 
 def test_two_event_loops_and_a_dozen_threads_share_one_gate(open_gate: Opener) -> None:
@@ -94,7 +99,7 @@ def test_16_threads_on_a_limit_of_2(open_gate: Opener) -> None:
     for thread in threads:
         thread.join(LONG)
     assert (inside.most, inside.all) == (2, 64)
-    assert gate.status()["a/b"].in_use == 0
+    assert pool_of(gate, "a/b").in_use == 0
 
 
 def test_order_is_priority_then_since_then_arrival(open_gate: Opener) -> None:
@@ -118,8 +123,8 @@ def test_order_is_priority_then_since_then_arrival(open_gate: Opener) -> None:
         tasks = []
         for number, (priority, since, arrival) in enumerate(arrivals, 1):
             tasks.append(asyncio.create_task(work(priority, since, arrival)))
-            while gate.queue().total_waiting < number:  # one by one, so that arrival is known
-                await asyncio.sleep(0.001)
+            arrived = partial(_waiting, gate, number)  # one by one, so that arrival is known
+            await until_async(arrived)
         assert [w.position for w in gate.queue().waiting] == list(range(1, len(wanted) + 1))
         holder.release()
         await asyncio.wait_for(asyncio.gather(*tasks), LONG)
@@ -135,8 +140,7 @@ def test_a_newcomer_never_passes_someone_who_waits(open_gate: Opener) -> None:
     async def program() -> None:
         one = await gate.slot("a/b").acquire_async()
         heavy = asyncio.create_task(gate.slot("a/b", weight=2).acquire_async())
-        while not gate.queue().total_waiting:
-            await asyncio.sleep(0.001)
+        await until_async(partial(_waiting, gate, 1))
         with pytest.raises(NoRoomError):
             await gate.slot("a/b", timeout=0).acquire_async()
         one.release()
@@ -152,8 +156,7 @@ def test_a_full_pool_does_not_delay_others(open_gate: Opener) -> None:
     async def program() -> None:
         holder = await gate.slot("a/b").acquire_async()
         tasks = [asyncio.create_task(gate.slot("a/b").acquire_async()) for _ in range(100)]
-        while gate.queue(most=1).total_waiting < 100:
-            await asyncio.sleep(0.001)
+        await until_async(partial(_waiting, gate, 100))
         lease = await gate.slot("a/c", timeout=0).acquire_async()
         lease.release()
         for task in tasks:

@@ -31,7 +31,7 @@ def test_a_closed_gate_refuses(open_gate: Opener) -> None:
 
 
 def test_closing_gives_everything_back(open_gate: Opener) -> None:
-    """A gate that closes takes its leases and tickets along, and releasing afterwards is harmless."""
+    """A gate that closes takes its leases and tickets along; releasing afterwards is harmless."""
     gate, other = open_gate(limits={"a/b": 1}), open_gate()
     lease = gate.slot("a/b").acquire()
     gate.close()
@@ -74,7 +74,7 @@ def test_waiters_hear_that_their_gate_closed(open_gate: Opener) -> None:
 
 
 def test_closing_beside_a_request_on_its_way(open_gate: Opener) -> None:
-    """A request that meets the closing gets its error; it neither hangs nor believes it has seats."""
+    """A request that meets the closing gets its error: it does not hang, and has no seats."""
 
     async def program(full: bool) -> None:  # noqa: FBT001
         gate = open_gate(limits={"a/b": 1})
@@ -198,9 +198,9 @@ def test_a_forked_child_does_not_keep_its_parents_seat(box: Box) -> None:
 lease = gate.slot("a/b").acquire()
 pid = os.fork()
 if pid == 0:
-    print("child", os.getpid(), flush=True)
+    os.write(1, f"child {os.getpid()}\\n".encode())
     time.sleep(1000)
-print("parent", pid, flush=True)
+os.write(1, b"parent\\n")
 time.sleep(1000)
 """
     box.env["HEADGATE_LIMITS"] = "a/b=1"

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from headgate import Gate, NoRoomError
-from tests.support import LONG, Box, gone
+from tests.support import LONG, Box, gone, pool_of
 
 SOON = 3.0
 """Seconds: what is told takes milliseconds, what must be looked up takes one second."""
@@ -43,7 +43,7 @@ def test_a_raised_limit_lets_in_as_many_as_it_says(full: Box) -> None:
     waiters = [full.waiter() for _ in range(3)]
     full.headgate("limits", "set", "a/b", "3")
     assert [waiter.line() for waiter in waiters[:2]] == ["up", "up"]
-    assert full.gate().status()["a/b"].in_use == 3
+    assert pool_of(full.gate(), "a/b").in_use == 3
     assert waiters[2].silent()
     assert waiters[0].end() == 0
     assert waiters[2].line() == "up"
@@ -62,7 +62,7 @@ def test_a_limit_set_where_none_was_counts_what_runs(box: Box) -> None:
     holder = box.holder("a/b")
     box.headgate("limits", "set", "a", "1")
     gate = box.gate()
-    assert gate.status()["a"].in_use == 1
+    assert pool_of(gate, "a").in_use == 1
     with pytest.raises(NoRoomError):
         gate.slot("a/c", timeout=0).acquire()
     assert holder.end() == 0
@@ -88,7 +88,7 @@ def test_a_limit_survives_everyone(box: Box) -> None:
     """What was set by hand is still there when all processes have gone."""
     box.headgate("limits", "set", "a/b", "7")
     gate = box.gate()
-    assert (gate.status()["a/b"].limit, gate.status()["a/b"].source) == (7, "hand")
+    assert (pool_of(gate, "a/b").limit, pool_of(gate, "a/b").source) == (7, "hand")
 
 
 def test_resume_lets_waiters_in(full: Box) -> None:
@@ -134,7 +134,7 @@ def test_a_freed_seat_rests(box: Box) -> None:
     waiter = box.waiter()
     begun = time.monotonic()
     lease.release()
-    status = gate.status()["a/b"]
+    status = pool_of(gate, "a/b")
     assert (status.in_use, status.cooling, status.free) == (0, 1, 0)
     assert waiter.line() == "up"
     assert time.monotonic() - begun >= 0.3
@@ -180,11 +180,11 @@ def test_a_cooldown_without_a_limit_imposes_none(box: Box) -> None:
     gate.set_cooldown("a/b", 600)
     for _ in range(5):
         gate.slot("a/b", timeout=0).acquire().release()
-    assert gate.status()["a/b"].limit is None
+    assert pool_of(gate, "a/b").limit is None
     gate.set_limit("a/b", 20)
-    before = gate.status()["a/b"].cooling
+    before = pool_of(gate, "a/b").cooling
     gate.slot("a/b", timeout=0).acquire().release()
-    assert gate.status()["a/b"].cooling == before + 1
+    assert pool_of(gate, "a/b").cooling == before + 1
 
 
 def test_limits_of_the_environment_beat_hand_file_and_default(box: Box) -> None:
@@ -244,7 +244,7 @@ def test_a_file_with_a_mistake_changes_nothing(box: Box) -> None:
     waiter = box.waiter()
     path.write_text('[pools."a/b"]\nlimit = "many"\n')
     time.sleep(1.2)  # longer than anyone takes to look
-    assert gate.status()["a/b"].limit == 1
+    assert pool_of(gate, "a/b").limit == 1
     assert waiter.silent()
     path.write_text('[pools."a/b"]\nlimit = 2\n')
     assert waiter.line() == "up"
@@ -315,7 +315,7 @@ except HoldExpiredError:
 
 
 def test_max_hold_leaves_a_thread_alone_and_keeps_its_seat(box: Box) -> None:
-    """A thread cannot be ended from outside: it is told through on_end, and the seat stays its own."""
+    """A thread cannot be ended from outside: it is told through on_end, and keeps its seat."""
     box.config('[pools."a/b"]\nlimit = 1\nmax_hold = "100ms"\n')
     gate = box.gate()
     told = threading.Event()

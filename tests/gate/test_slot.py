@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from headgate import CancelledWorkError, Gate, NoRoomError, UsageError, Waiting, WaitTimeoutError
-from tests.support import LONG, Box, until
+from tests.support import LONG, Box, pool_of, until, until_async
 
 Opener = Callable[..., Gate]
 KEY = "anthropic/claude-opus-4-6"
@@ -50,7 +50,7 @@ def test_a_lease_says_what_it_is(open_gate: Opener) -> None:
         assert not lease.released
         assert lease.environment["HEADGATE_TASK"] == "oracle-2"
         assert lease.environment["HEADGATE_LEASE"].endswith(f".{lease.id}")
-        assert gate.status()["*/claude-opus-*"].in_use == 2
+        assert pool_of(gate, "*/claude-opus-*").in_use == 2
     assert lease.released
     assert_nothing_left(gate)
 
@@ -87,7 +87,7 @@ def test_a_release_counts_once_from_many_threads(open_gate: Opener) -> None:
         for thread in threads:
             thread.join(LONG)
         assert sorted(first) == [False] * 7 + [True]
-        assert gate.status()["a/b"].in_use == 1
+        assert pool_of(gate, "a/b").in_use == 1
         assert not lease.release()
         kept.release()
     assert_nothing_left(gate)
@@ -132,7 +132,7 @@ def test_not_waiting_leaves_nothing_behind(open_gate: Opener) -> None:
 
         asyncio.run(program())
         assert gate.queue().total_waiting == 0
-        assert gate.status()["a/b"].in_use == 1
+        assert pool_of(gate, "a/b").in_use == 1
     assert_nothing_left(gate)
 
 
@@ -179,7 +179,7 @@ def test_on_wait_tells_position_and_reason(open_gate: Opener) -> None:
         )
         await asyncio.wait_for(queued.wait(), LONG)
         second = asyncio.create_task(gate.slot("a/b", task="t", on_wait=hear).acquire_async())
-        await asyncio.wait_for(_until(lambda: heard), LONG)
+        await asyncio.wait_for(until_async(lambda: heard), LONG)
         assert (heard[0].position, heard[0].code, heard[0].pool) == (2, "pool_full", "a/b")
         assert heard[0].task == "t"
         assert "1/1" in heard[0].reason
@@ -195,11 +195,6 @@ def test_on_wait_tells_position_and_reason(open_gate: Opener) -> None:
     asyncio.run(program())
     until(lambda: gate.queue().total_waiting == 0)
     assert_nothing_left(gate)
-
-
-async def _until(what: Callable[[], object]) -> None:
-    while not what():
-        await asyncio.sleep(0.005)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -239,6 +234,7 @@ def test_on_wait_that_raises_harms_nobody_else(open_gate: Opener) -> None:
     for thread in (first, *threads):
         thread.join(LONG)
     assert served == [True]
+    until(lambda: not others.queue().running)
     assert_nothing_left(gate)
 
 
@@ -266,7 +262,7 @@ def test_bad_words_are_refused_before_anything_happens(open_gate: Opener) -> Non
         {"task": "two\nlines"},
     ):
         with pytest.raises(UsageError):
-            gate.slot(**options)  # type: ignore[arg-type]
+            gate.slot(**options)
     assert_nothing_left(gate)
 
 
@@ -274,9 +270,9 @@ def test_status_and_capacity_are_frozen(open_gate: Opener) -> None:
     """What a gate tells about one moment cannot be changed afterwards."""
     gate = open_gate(limits={"a/b": 2})
     with gate.slot("a/b"):
-        status, capacity = gate.status(), gate.capacity("a/b")
-    assert (status["a/b"].in_use, status["a/b"].free, capacity.free) == (1, 1, 1)
-    for value, field in ((status, "pools"), (status["a/b"], "in_use"), (capacity, "free")):
+        status, pool, capacity = gate.status(), pool_of(gate, "a/b"), gate.capacity("a/b")
+    assert (pool.in_use, pool.free, capacity.free) == (1, 1, 1)
+    for value, field in ((status, "pools"), (pool, "in_use"), (capacity, "free")):
         with pytest.raises(AttributeError):
             setattr(value, field, 0)
 
@@ -289,7 +285,7 @@ def test_weight_takes_all_its_seats_or_none(open_gate: Opener) -> None:
         gate.slot("a/b", weight=2, timeout=0).acquire()
     one.release()
     with gate.slot("a/b", weight=2, timeout=0):
-        assert gate.status()["a/b"].in_use == 3
+        assert pool_of(gate, "a/b").in_use == 3
     two.release()
 
 
@@ -310,4 +306,5 @@ def test_one_gate_wakes_another(open_gate: Opener) -> None:
     lease.release()
     thread.join(LONG)
     assert len(got) == 1
+    until(lambda: not here.queue().running)
     assert_nothing_left(here)

@@ -34,6 +34,7 @@ VIEWS: dict[str, dict[str, int]] = {
     "b/z=1": {"b/z": 1},
 }
 
+Lane = tuple[str, str, str, int, str]
 Why = tuple[str, str]
 """A reason: its code and its pool."""
 
@@ -60,7 +61,7 @@ class Ticket:
         return (self.urgency, self.since, self.id)
 
     @property
-    def lane(self) -> tuple[str, str, str, int, str]:
+    def lane(self) -> Lane:
         """Those who need the same seats under the same rules."""
         return (self.machine, self.key, self.cls, self.lender, self.view)
 
@@ -105,7 +106,7 @@ class Model:
     dead: set[str] = field(default_factory=set)
     deaf: set[str] = field(default_factory=set)
     granted: list[Ticket] = field(default_factory=list)
-    blocked: dict[tuple[object, ...], list[Why]] = field(default_factory=dict)
+    blocked: dict[Lane, list[Why]] = field(default_factory=dict)
     unsettled: bool = False
     swept: bool = False
 
@@ -183,14 +184,10 @@ class Model:
             return ""
         unheld = need.limit - self.held(need.where)
         free = unheld - self.resting(need.where)
-        reserved = 0
-        for other, seats in RESERVE.get(need.pool, {}).items():
-            if other != cls:
-                reserved += max(0, seats - self.held(need.where, other))
-        reserved = min(reserved, max(0, need.limit - 1))
+        reserved = self._reserved(need, cls)
         if need.seats <= free - reserved - kept:
             return ""
-        if need.seats > need.limit:
+        if need.seats > ceiling(need, cls):
             return "too_heavy"
         if need.seats > unheld:
             return "pool_full"
@@ -198,26 +195,45 @@ class Model:
             return "cooling"
         return "reserved" if need.seats > free - reserved else "kept"
 
+    def _reserved(self, need: Need, cls: str) -> int:
+        unused = 0
+        for other, seats in RESERVE.get(need.pool, {}).items():
+            if other != cls:
+                unused += max(0, seats - self.held(need.where, other))
+        return min(unused, max(0, (need.limit or 0) - 1))
+
     def keep(self, ticket: Ticket, kept: dict[str, int], needs: list[Need]) -> None:
-        """Keep free seats for a ticket that was overtaken wherever it waits, slowest pool first."""
+        """Keep free seats for a ticket that was overtaken wherever it is short, slowest first."""
         wanted = [need for need in needs if need.seats and need.limit is not None]
+        free = {}
         for need in wanted:
-            if need.where not in ticket.overtaken or self.paused(need.pool):
+            if self.paused(need.pool) or need.seats > ceiling(need, ticket.cls):
                 return
-            if need.seats > (need.limit or 0):
-                return
-        wanted.sort(key=lambda need: (ticket.overtaken[need.where], need.where))
-        for need in wanted:
             used = self.held(need.where) + self.resting(need.where) + kept.get(need.where, 0)
-            free = max(0, (need.limit or 0) - used)
-            kept[need.where] = kept.get(need.where, 0) + min(free, need.seats)
-            if free < need.seats:
+            room = (need.limit or 0) - used - self._reserved(need, ticket.cls)
+            free[need.where] = max(0, room)
+            if free[need.where] < need.seats and need.where not in ticket.overtaken:
                 return
+        lost = [need for need in wanted if need.where in ticket.overtaken]
+        for need in sorted(lost, key=lambda need: (ticket.overtaken[need.where], need.where)):
+            kept[need.where] = kept.get(need.where, 0) + min(free[need.where], need.seats)
+            if free[need.where] < need.seats:
+                return
+
+    def overtake(self, waiting: Ticket, wanted: list[Need], winner: list[Need]) -> None:
+        """Remember where, and when, a later ticket left an earlier one short of seats."""
+        taken = {need.where for need in winner if need.seats}
+        for need in wanted:
+            if need.seats and need.limit is not None and need.where in taken:
+                used = self.held(need.where) + self.resting(need.where)
+                if need.limit - used < need.seats:
+                    waiting.overtaken[need.where] = self.now
 
     def too_heavy(self, ticket: Ticket) -> bool:
         """Whether a ticket could never be let in."""
         return any(
-            need.limit is not None and need.seats > need.limit for need in self.needs(ticket)[0]
+            need.limit is not None and need.seats > ceiling(need, ticket.cls)
+            for need in self.needs(ticket)[0]
         )
 
     def ask(self, ticket: Ticket) -> None:
@@ -231,10 +247,7 @@ class Model:
 
     def _somebody_waits(self, ticket: Ticket) -> bool:
         wanted = {need.where for need in self.needs(ticket)[0] if need.seats}
-        return any(
-            wanted & set(places(other)) or (ticket.lender and other.lender == ticket.lender)
-            for other in self.tickets
-        )
+        return any(wanted & set(places(other)) for other in self.tickets)
 
     def grant(self, ticket: Ticket) -> None:
         """Make a lease of a ticket."""
@@ -297,16 +310,20 @@ class Model:
             self.withdraw(ticket.id)
 
     def settle(self) -> None:
-        """Go through the line in order; whoever is blocked closes its lane."""
+        """Go through the line in order; whoever is blocked closes its lane.
+
+        Whoever can never fit stands aside.
+        """
         self.unsettled = False
         self.blocked = {}
         kept: dict[str, int] = {}
         waiting: list[tuple[Ticket, list[Need]]] = []
+        aside: list[Ticket] = []
         for lane in {ticket.lane for ticket in self.tickets}:
-            self._living_head(lane)
+            self._living_head(lane, aside)
         while True:
             closed = {ticket.lane for ticket, _ in waiting}
-            open_ones = [one for one in self.tickets if one.lane not in closed]
+            open_ones = [one for one in self.tickets if one.lane not in closed and one not in aside]
             if not open_ones:
                 return
             ticket = min(open_ones, key=lambda one: one.order)
@@ -314,18 +331,23 @@ class Model:
             reasons = self.why_not(ticket, kept, needs)
             if reasons:
                 self.blocked[ticket.lane] = reasons
+            if any(code == "too_heavy" for code, _ in reasons):
+                aside.append(ticket)
+                self._living_head(ticket.lane, aside)
+                continue
+            if reasons:
                 waiting.append((ticket, needs))
                 self.keep(ticket, kept, needs)
                 continue
-            for other, wanted in waiting:
-                overtake(other, wanted, needs)
             self.tickets.remove(ticket)
             self.grant(ticket)
-            self._living_head(ticket.lane)
+            for other, wanted in waiting:
+                self.overtake(other, wanted, needs)
+            self._living_head(ticket.lane, aside)
 
-    def _living_head(self, lane: tuple[str, str, str, int, str]) -> None:
+    def _living_head(self, lane: Lane, aside: list[Ticket]) -> None:
         """Send those home who come to the head of a lane and are not there to hear of it."""
-        while mine := [one for one in self.tickets if one.lane == lane]:
+        while mine := [one for one in self.tickets if one.lane == lane and one not in aside]:
             head = min(mine, key=lambda one: one.order)
             if head.member not in self.dead | self.deaf:
                 return
@@ -342,19 +364,28 @@ class Model:
     def spots(self) -> dict[int, tuple[int, list[Why]]]:
         """Everyone's position and reasons, in order."""
         kept: dict[str, int] = {}
-        reasons: dict[tuple[object, ...], list[Why]] = {}
+        reasons: dict[Lane, list[Why]] = {}
         line = sorted(self.tickets, key=lambda one: one.order)
+        heavy: dict[int, list[Why]] = {}
         for ticket in line:
-            if ticket.lane not in reasons:
-                needs, _ = self.needs(ticket)
+            needs, _ = self.needs(ticket)
+            own = [
+                ("too_heavy", need.pool)
+                for need in needs
+                if need.limit is not None and need.seats > ceiling(need, ticket.cls)
+            ]
+            if own:
+                heavy[ticket.id] = own[:1]
+            elif ticket.lane not in reasons:
                 reasons[ticket.lane] = self.why_not(ticket, kept, needs)
                 if reasons[ticket.lane]:
                     self.keep(ticket, kept, needs)
         found = {}
         for index, ticket in enumerate(line):
-            holding_up = {place(pool, ticket.machine) for _, pool in reasons[ticket.lane]}
+            why = heavy.get(ticket.id) or reasons[ticket.lane]
+            holding_up = {place(pool, ticket.machine) for _, pool in why}
             ahead = [sum(where in places(other) for other in line[:index]) for where in holding_up]
-            found[ticket.id] = (1 + max(ahead, default=0), reasons[ticket.lane])
+            found[ticket.id] = (1 + max(ahead, default=0), why)
         return found
 
 
@@ -368,9 +399,7 @@ def places(one: Ticket | Lease) -> list[str]:
     return [place(pool, one.machine) for pool in KEYS[one.key]]
 
 
-def overtake(waiting: Ticket, wanted: list[Need], winner: list[Need]) -> None:
-    """Remember where a later ticket was given seats that an earlier one waits for."""
-    taken = {need.where for need in winner if need.seats}
-    for need in wanted:
-        if need.seats and need.limit is not None and need.where in taken:
-            waiting.overtaken[need.where] = waiting.overtaken.get(need.where, 0) + 1
+def ceiling(need: Need, cls: str) -> int:
+    """The most seats that a class can ever have in a pool with a limit."""
+    others = (seats for other, seats in RESERVE.get(need.pool, {}).items() if other != cls)
+    return max(1, (need.limit or 0) - sum(others))

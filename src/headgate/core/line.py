@@ -1,12 +1,13 @@
 """Who is next, and why the others are not.
 
-Tickets with the same needs, class and lender form a *lane*; only the heads of lanes compete, so a
+Tickets with the same pools, class and lender form a *lane*; only the heads of lanes compete, so a
 decision costs the same with ten waiting or a million. One pass looks at the heads in the order of
 the line (priority, then since when, then arrival):
 
 - A head for which every pool has room is granted, and the next of its lane takes its place.
 - A head that is blocked closes its lane for this pass, and the pass goes on to the next lane: a
   full pool never delays work that does not need it.
+- A head too heavy for what its pool has become stands aside until the limit is raised again.
 
 That alone would starve whoever needs several seats at once, because single seats are snapped up one
 by one by later tickets. So each blocked head remembers, per pool, when a later ticket last took
@@ -145,6 +146,11 @@ def obstacles(head: Head, use: Use, now: int) -> tuple[Reason, ...]:
     return tuple(reason for reason in found if reason)
 
 
+def too_heavy(reasons: tuple[Reason, ...]) -> bool:
+    """Whether no waiting will help: only a higher limit can."""
+    return any(reason.code == "too_heavy" for reason in reasons)
+
+
 def keep_seats(head: Head, use: Use, now: int) -> None:
     """Keep free seats for a head that is being starved, slowest pool first."""
     if not head.overtaken:
@@ -176,11 +182,15 @@ class Outcome(NamedTuple):
 
 
 def settle(
-    heads: Iterable[Head], use: Use, now: int, grant: Callable[[Head], Head | None]
+    heads: Iterable[Head],
+    use: Use,
+    now: int,
+    grant: Callable[[Head], None],
+    follow: Callable[[Head], Head | None],
 ) -> Outcome:
     """Grant all that can be granted, in the order of the line.
 
-    `grant` moves the rows of a granted head and returns the next of its lane, if any.
+    `grant` moves the rows of a granted head; `follow` finds the next of a head's lane, if any.
     """
     queue = list(heads)
     heapify(queue)
@@ -193,15 +203,18 @@ def settle(
         reasons = obstacles(head, use, now)
         if reasons:
             blocked[head.lane] = reasons
-            waiting.append(head)
-            keep_seats(head, use, now)
-            continue
-        for need in head.needs:
-            use.take(need.place, head.cls, need.seats)
-        for other in waiting:
-            if _overtake(other, head, use, now):
-                changed[other.id] = other
-        following = grant(head)
+            if not too_heavy(reasons):
+                waiting.append(head)
+                keep_seats(head, use, now)
+                continue
+        else:
+            for need in head.needs:
+                use.take(need.place, head.cls, need.seats)
+            for other in waiting:
+                if _overtake(other, head, use, now):
+                    changed[other.id] = other
+            grant(head)
+        following = follow(head)
         if following is not None:
             heappush(queue, following)
     return Outcome(blocked, list(changed.values()))

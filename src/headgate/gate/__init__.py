@@ -4,10 +4,12 @@ roll        who is alive, told by the kernel; how to wake one another
 strays      programs that carry a lease's mark, wherever they ended up
 clerk       group commit, wake-ups, timers, the watch: one thread, used by both faces
 lease       the seats a program holds, and how they are given back
-gate        the face for programs: `async with gate.slot(…)`, or plain `with`
+slot        the wait for them: `async with gate.slot(…)`, or plain `with`
+gate        the face for programs
 """
 
-from headgate.gate.gate import Gate, Slot
+from headgate.gate.gate import Gate
 from headgate.gate.lease import Lease
+from headgate.gate.slot import Slot
 
 __all__ = ["Gate", "Lease", "Slot"]

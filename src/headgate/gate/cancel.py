@@ -1,5 +1,7 @@
 """End a piece of work, whatever state it is in."""
 
+import os
+import select
 import time
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from headgate.gate.clerk import Clerk
 
 _BY_HAND = "cancelled by hand"
-_LOOK = 0.25
+_SOON = 0.02
 
 
 def cancel(clerk: "Clerk", id: int, grace: float) -> str:
@@ -36,8 +38,22 @@ def cancel(clerk: "Clerk", id: int, grace: float) -> str:
                 f"{id} was asked to end and still runs after {grace + 5:.0f}s; "
                 "its seats stay taken until it ends"
             )
-        time.sleep(_LOOK)
+        _await_end(clerk, lease.member)
     return "ended"
+
+
+def _await_end(clerk: "Clerk", member: str) -> None:
+    """Sleep until a member has ended, a second at most: a member may outlive a lease."""
+    pipe = clerk.roll.watch(member)
+    if pipe is None:
+        time.sleep(_SOON)
+        return
+    try:
+        poll = select.poll()
+        poll.register(pipe, 0)
+        poll.poll(1000)
+    finally:
+        os.close(pipe)
 
 
 def _ask_to_end(ledger: Ledger, id: int) -> Lease | None:

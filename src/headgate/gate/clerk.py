@@ -1,9 +1,10 @@
 """Group commit: whatever a process wants of the store, in as few transactions as possible.
 
-Errands queue up. Whoever gets the lock runs all that are waiting in one transaction, settles the
+Errands queue up. Whoever runs them runs all that are waiting in one transaction, settles the
 line once and commits once: sixty-four tasks share a commit, and a single one pays for no more
-than its own. A plain thread runs its errand itself. An event loop must not wait for a disk,
-so its errands are run by the lookout's thread.
+than its own. Whoever that is, it is not the thread that asked, unless the store needs no disk: an
+event loop must not wait for one, and a main thread may be interrupted by Ctrl-C at any point.
+It is the lookout's thread.
 """
 
 import os
@@ -14,7 +15,8 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from headgate.core.views import Waiting
 from headgate.errors import CancelledWorkError, GateClosedError, HeadgateError, StoreError
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     import asyncio
 
 T = TypeVar("T")
+_CURIOUS = 500
+"""How many of those who wait longest hear of their new position within a second."""
 
 
 class Clerk:
@@ -57,26 +61,25 @@ class Clerk:
         self._joined = False
         self._uid = ""
 
+    def submit(self, errand: Errand) -> None:
+        """Have an errand run, without making this thread wait for a disk."""
+        self._queue.append(errand)
+        if self.store.instant or self.lookout.is_this_thread():
+            self.work()
+            return
+        self.lookout.nudge()
+        if self.closed:  # there is nobody left to run it
+            self.work()
+
     def run(self, do: Callable[[Ledger], T]) -> T:
-        """Do something in a writing transaction, in this thread."""
-        errand = Errand(do)
-        self.perform(errand)
+        """Do something in a writing transaction, and wait until it is done."""
+        done = threading.Event()
+        errand = Errand(do, lambda _: done.set())
+        self.submit(errand)
+        done.wait()
         if errand.error is not None:
             raise errand.error
         return errand.result  # type: ignore[no-any-return]
-
-    def perform(self, errand: Errand) -> None:
-        """Run this errand in this thread, together with all that are waiting."""
-        self._queue.append(errand)
-        self.work()
-
-    def submit(self, errand: Errand) -> None:
-        """Have an errand run without making this thread wait for a disk."""
-        if self.store.instant:
-            self.perform(errand)
-        else:
-            self._queue.append(errand)
-            self.lookout.nudge()
 
     def read(self, do: Callable[[Ledger], T]) -> T:
         """Read in a transaction that sees one moment, after burying the dead."""
@@ -95,9 +98,12 @@ class Clerk:
     def work(self) -> None:
         """Run all errands that wait, then tell their outcomes."""
         while True:
-            with self._lock:
-                told = self._work_off()
-            tell([(errand, errand.finish) for errand in told])
+            told: list[Errand] = []
+            try:
+                with self._lock:
+                    self._work_off(told)
+            finally:
+                tell([(errand, errand.finish) for errand in told])
             if not self._queue:
                 return
 
@@ -112,11 +118,7 @@ class Clerk:
     def release(self, id: int) -> None:
         """Give a lease's seats back, now or as soon as the store can be written."""
         self.leases.pop(id, None)
-        errand = Undo(lambda ledger: leave.release(ledger, id))
-        if running_loop() is None:
-            self.perform(errand)
-        else:
-            self.submit(errand)
+        self.submit(Undo(lambda ledger: leave.release(ledger, id)))
 
     def withdraw(self, wish: Wish, told: Callable[[Errand], None] | None = None) -> Errand:
         """An errand that leaves nothing of a wish behind, however far it has come."""
@@ -133,36 +135,42 @@ class Clerk:
 
     def close(self, *, stay_for_programs: bool = False) -> None:
         """Give everything back and go; or leave the leases to the programs that use them."""
-        if self.closed:
-            return
-        me = self.roll.me
-
-        def go(ledger: Ledger) -> None:
+        told: list[Errand] = []
+        with self._lock:
+            if self.closed:
+                return
+            while self._queue:
+                self._work_off(told)
+            waiting = list(self.waiters.values())
             self.waiters.clear()
-            for ticket in ledger.tx.tickets_of(me):
-                leave.withdraw(ledger, ticket.id, text="its gate was closed")
-            for lease in ledger.tx.leases_of(me):
-                leave.release(ledger, lease.id)
-            ledger.tx.drop_member(me)
-
-        waiting = list(self.waiters.values())
-        if self._joined:
-            try:
-                self.run(_nothing if stay_for_programs else go)
-            except StoreError:
-                stay_for_programs = True  # whoever looks next finds this process gone
-        self.closed = "this gate is closed; open another one"
+            if self._joined and not stay_for_programs:
+                try:
+                    self._follow_up(self._transact([Errand(self._take_leave)]))
+                except StoreError:
+                    stay_for_programs = True  # whoever looks next finds this process gone
+            self.closed = "this gate is closed; open another one"
+            for wish in waiting:
+                wish.fail(GateClosedError(self.closed))
+                told.append(wish)
+        tell([(errand, errand.finish) for errand in told])
         self.lookout.stop()
         self.roll.leave(remove=not stay_for_programs)
         with self._lock:
             self.store.close()
-        for wish in waiting:
-            wish.fail(GateClosedError(self.closed))
-            wish.finish()
+        self.work()  # whoever came too late hears of it
+
+    def _take_leave(self, ledger: Ledger) -> None:
+        for ticket in ledger.tx.tickets_of(self.roll.me):
+            leave.withdraw(ledger, ticket.id, text="its gate was closed")
+        for lease in ledger.tx.leases_of(self.roll.me):
+            leave.release(ledger, lease.id)
+        ledger.tx.drop_member(self.roll.me)
 
     def abandon(self) -> None:
         """Let go in a forked child: of the descriptors, not of the rows."""
         self.closed = "this gate was opened before a fork; open one in the child process"
+        self._lock, self.tiny_lock = threading.Lock(), threading.Lock()
+        self._queue.clear()
         self.lookout.abandon()
         self.roll.leave(remove=False)
 
@@ -182,29 +190,43 @@ class Clerk:
         self._refresh()
         return Ledger(tx, self._pages, self.store.now(), self.roll, self.machine)
 
-    def _work_off(self) -> list[Errand]:
-        """Run everything that waits in one transaction; the caller has the lock."""
+    def _work_off(self, told: list[Errand]) -> None:
+        """Run what waits in one transaction, and note whom to tell; the caller has the lock."""
         errands: list[Errand] = []
         while self._queue and len(errands) < self.batch:
             errands.append(self._queue.popleft())
         if not errands:
-            return errands
+            return
+        commit: _Commit | None = None
         try:
             self.check_open()
-            errands += self._transact(errands)
+            commit = self._transact(errands)
+            self._follow_up(commit)
         except Exception as error:  # noqa: BLE001 - whoever sent the errand gets to see it
-            for errand in errands:
-                errand.error = error
-                if errand.stubborn and isinstance(error, StoreError):
-                    self.unfinished.append(errand)
-            if self.unfinished:
-                self.lookout.nudge()
-        except BaseException:  # Ctrl-C: nothing was done, and the others' errands are not lost
-            self._queue.extendleft(reversed(errands))
+            self._fail(errands, error)
+        except BaseException:
+            # Ctrl-C, in a store that lives in this thread's process: all of it, or nothing.
+            if commit is None:
+                for errand in errands:
+                    errand.undone()
+                self._queue.extendleft(reversed(errands))
+                raise
+            self._follow_up(commit)
+            told += [*errands, *(wish for wish, _ in commit.grants)]
             raise
-        return errands
+        told += errands
+        told += [wish for wish, _ in commit.grants] if commit else []
 
-    def _transact(self, errands: list[Errand]) -> list[Errand]:
+    def _fail(self, errands: list[Errand], error: Exception) -> None:
+        for errand in errands:
+            errand.undone()
+            errand.error = error
+            if errand.stubborn and isinstance(error, StoreError):
+                self.unfinished.append(errand)
+        if self.unfinished:
+            self.lookout.nudge()
+
+    def _transact(self, errands: list[Errand]) -> "_Commit":
         joins = not self._joined and any(errand.joins for errand in errands)
         if joins:
             self.roll.join()
@@ -225,34 +247,21 @@ class Clerk:
             ]
             begin = any(isinstance(errand, Wish) and errand.waits for errand in errands)
             plan = self._plan(ledger, waiting=begin or len(self.waiters) > len(grants))
-        done = False
-        try:
-            self._committed(ledger, errands, grants, plan)
-            done = True
-        finally:
-            if not done:  # Ctrl-C must not part what the store knows from what this process knows
-                self._committed(ledger, errands, grants, plan)
-        return [wish for wish, _ in grants]
+        return _Commit(ledger, errands, grants, plan)
 
-    def _committed(
-        self,
-        ledger: Ledger,
-        errands: list[Errand],
-        grants: list[tuple[Wish, Terms]],
-        plan: watch.Plan,
-    ) -> None:
-        """Follow up on a commit; once more from the start if interrupted."""
-        self._joined = self._joined or any(errand.joins for errand in errands)
-        for errand in errands:
+    def _follow_up(self, commit: "_Commit") -> None:
+        """Do what a commit brings with it; doing it twice does no harm."""
+        self._joined = self._joined or any(errand.joins for errand in commit.errands)
+        for errand in commit.errands:
             errand.committed()
-        for wish, terms in grants:
+        for wish, terms in commit.grants:
             self.waiters.pop(wish.id, None)
             wish.take(terms)
-        for member in ledger.woken - {self.roll.me}:
+        for member in commit.ledger.woken - {self.roll.me}:
             self.roll.wake(member)
-        for member in ledger.buried:
+        for member in commit.ledger.buried:
             self.roll.forget(member)
-        self.lookout.follow(plan)
+        self.lookout.follow(commit.plan)
 
     def _settle(self, ledger: Ledger) -> None:
         while ledger.unsettled:
@@ -281,7 +290,9 @@ class Clerk:
                 ledger = self._ledger(tx)
                 mine = {lease.id: lease for lease in tx.leases_of(self.roll.me)}
                 granted = [
-                    (wish, wish.terms(ledger)) for id, wish in self.waiters.items() if id in mine
+                    (wish, wish.terms(ledger))
+                    for id in mine
+                    if (wish := self.waiters.get(id)) is not None
                 ]
                 gone = self._gone(ledger, set(mine))
                 ends = [
@@ -301,7 +312,8 @@ class Clerk:
 
     def _gone(self, ledger: Ledger, mine: set[int]) -> list[tuple[Wish, str]]:
         """Tickets of this process that somebody took out of the line."""
-        if not self.waiters:
+        waiting = len(self.waiters) - len(mine & self.waiters.keys())
+        if ledger.tx.count_tickets_of(self.roll.me) >= waiting:
             return []
         left = {ticket.id for ticket in ledger.tx.tickets_of(self.roll.me)}
         gone = [wish for id, wish in self.waiters.items() if id not in left and id not in mine]
@@ -312,9 +324,11 @@ class Clerk:
         if not self.waiters:
             return [], False
         survey = look.Survey(ledger)
-        curious = [wish for wish in self.waiters.values() if wish.on_wait is not None]
+        wishes = (wish for wish in self.waiters.values() if wish.on_wait is not None)
+        curious = list(islice(wishes, _CURIOUS))
         spots = look.waiting(ledger, [wish.id for wish in curious], time.time())
         stuck = any(not reasons for reasons in survey.blocked.values())
+        stuck = stuck or bool(leave.find_dead(ledger))  # the watchman may have been stopped
         return [(wish, spots[wish.id]) for wish in curious if wish.id in spots], stuck
 
     def _apply_news(
@@ -329,8 +343,13 @@ class Clerk:
         return [wish for wish, _ in (*granted, *gone)]
 
 
-def _nothing(_: Ledger) -> None:
-    """Only what was waiting to be done."""
+class _Commit(NamedTuple):
+    """A transaction that is durable, and what it brings with it."""
+
+    ledger: Ledger
+    errands: list[Errand]
+    grants: list[tuple[Wish, Terms]]
+    plan: watch.Plan
 
 
 def _apply(errand: Errand, ledger: Ledger) -> None:

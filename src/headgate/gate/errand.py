@@ -5,7 +5,7 @@
     committed   after the commit, before anything else is decided in this process
     finish      last, when no lock is held: tell whoever asked
 
-If the transaction fails, `error` is set and only `finish` is called.
+If the transaction fails, `undone` is called instead of `committed`, and `error` is set.
 """
 
 import time
@@ -52,6 +52,9 @@ class Errand:
 
     def committed(self) -> None:
         """It is durable now."""
+
+    def undone(self) -> None:
+        """The transaction failed: nothing of it has happened."""
 
     def finish(self) -> None:
         """Tell the outcome."""
@@ -144,6 +147,13 @@ class Wish(Errand):
             self.take(self._terms)
         elif self.waits:
             self._clerk.waiters[self.id] = self
+
+    def undone(self) -> None:
+        """Forget the id: it was never ours, and the next who asks gets it."""
+        self.id = 0
+        self.waits = False
+        self._terms = None
+        self._spot = None
 
     def take(self, terms: Terms) -> None:
         """Take the lease that was granted."""

@@ -11,13 +11,11 @@ async with gate.slot("anthropic/claude-opus-4-6", task="oracle-2") as lease:
 import atexit
 import math
 import os
-import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from headgate import config as configuration
 from headgate.core.amounts import (
@@ -30,10 +28,11 @@ from headgate.core.amounts import (
 from headgate.core.keys import NO_KEY, parse_key, parse_pattern
 from headgate.core.pools import parse_view
 from headgate.core.views import Capacity, Event, Past, Queue, Running, Status, Waiting
-from headgate.errors import GateClosedError, HeadgateError, UsageError, WaitTimeoutError
-from headgate.gate.clerk import Clerk, call_in, running_loop
-from headgate.gate.errand import Errand, Wish
+from headgate.errors import HeadgateError, UsageError
+from headgate.gate.clerk import Clerk
+from headgate.gate.errand import Errand
 from headgate.gate.lease import Lease
+from headgate.gate.slot import Slot
 from headgate.gate.strays import MARK
 from headgate.ledger import look, tune
 from headgate.ledger.admit import Request
@@ -41,7 +40,7 @@ from headgate.ledger.ledger import Ledger, Pages
 from headgate.store import Store, open_store
 
 if TYPE_CHECKING:
-    import asyncio
+    pass
 
 _LOOK = 0.5
 _OPEN: "weakref.WeakSet[Gate]" = weakref.WeakSet()
@@ -273,142 +272,6 @@ class Gate:
         fresh = self._config.fresh()
         if fresh is not None:
             self._pages.declare(fresh.pools)
-
-
-class Slot:
-    """Seats that are asked for on entering, and given back on leaving."""
-
-    def __init__(
-        self,
-        clerk: Clerk,
-        request: Request,
-        wait: float | None,
-        on_wait: Callable[[Waiting], None] | None,
-        on_end: Callable[[HeadgateError], None] | None,
-    ) -> None:
-        self._clerk = clerk
-        self._request = request
-        self._wait = wait
-        self._on_wait = on_wait
-        self._on_end = on_end
-        self._lease: Lease | None = None
-        self._task: asyncio.Task[Any] | None = None
-
-    def acquire(self) -> Lease:
-        """Wait for the seats in this thread; the caller releases the lease."""
-        if running_loop() is not None:
-            raise UsageError("this thread runs an event loop: use 'async with', not 'with'")
-        done = threading.Event()
-        wish = self._wish(lambda _: done.set(), self._on_wait)
-        in_time = False
-        try:
-            self._clerk.perform(wish)
-            in_time = done.wait(self._wait)
-        finally:
-            if not in_time:
-                self._clerk.perform(self._clerk.withdraw(wish))
-        if not in_time:
-            raise self._too_late()
-        return self._won(wish)
-
-    async def acquire_async(self) -> Lease:
-        """Wait for the seats without blocking the event loop; the caller releases the lease."""
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-
-        wish = self._wish(lambda _: _resolve(future), self._on_wait)
-        wish.loop = loop
-        self._clerk.submit(wish)
-        try:
-            async with asyncio.timeout(self._wait or None):
-                await future
-        except TimeoutError:
-            await self._abandon(wish)
-            raise self._too_late() from None
-        except asyncio.CancelledError:
-            await self._abandon(wish)
-            raise
-        return self._won(wish)
-
-    def __enter__(self) -> Lease:
-        """Wait for the seats."""
-        self._lease = self.acquire()
-        return self._lease
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Give the seats back."""
-        if self._lease is not None:
-            self._lease.release()
-
-    async def __aenter__(self) -> Lease:
-        """Wait for the seats."""
-        import asyncio
-
-        self._task = asyncio.current_task()
-        loop = asyncio.get_running_loop()
-        if self._on_end is None:
-            task = self._task
-            self._on_end = lambda _: call_in(loop, task.cancel) if task else None
-        self._lease = await self.acquire_async()
-        return self._lease
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Give the seats back; if the work was ended from outside, say by what."""
-        import asyncio
-
-        lease = self._lease
-        if lease is None:
-            return
-        lease.release()
-        if isinstance(error, asyncio.CancelledError) and lease.ended_by is not None and self._task:
-            self._task.uncancel()
-            raise lease.ended_by from None
-
-    def _wish(
-        self, told: Callable[[Wish], None], on_wait: Callable[[Waiting], None] | None
-    ) -> Wish:
-        wait = self._wait is None or self._wait > 0
-        return Wish(self._clerk, self._request, wait=wait, told=told, on_wait=on_wait)
-
-    def _won(self, wish: Wish) -> Lease:
-        if wish.error is not None:
-            raise wish.error
-        if wish.lease is None:
-            raise GateClosedError("this gate was closed while the request waited")
-        lease = wish.lease
-        lease.on_end = self._on_end
-        return lease
-
-    def _too_late(self) -> WaitTimeoutError:
-        return WaitTimeoutError(f"no seat became free within {self._wait:g}s")
-
-    async def _abandon(self, wish: Wish) -> None:
-        """Leave nothing behind, even if this task is cancelled once more meanwhile."""
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        done = loop.create_future()
-        errand = self._clerk.withdraw(wish, lambda _: _resolve(done))
-        errand.loop = loop
-        self._clerk.submit(errand)
-        await asyncio.shield(done)
-
-
-def _resolve(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 @atexit.register

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from headgate.core.amounts import show_duration
-from headgate.errors import HoldExpiredError, StoreError
+from headgate.errors import GateClosedError, HoldExpiredError, StoreError
 from headgate.gate.roll import FolderRoll
 from headgate.ledger import leave, watch
 from headgate.ledger.ledger import Ledger
@@ -67,6 +67,10 @@ class Lookout:
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
+    def is_this_thread(self) -> bool:
+        """Whether the caller is the lookout itself: it cannot wait for its own work."""
+        return threading.current_thread() is self._thread
+
     def nudge(self) -> None:
         """Make the thread look at what there is to do."""
         if self._nudged:
@@ -86,7 +90,7 @@ class Lookout:
         """End the thread, and let go of every descriptor."""
         self._stopping = True
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and not self.is_this_thread():
             self.nudge()
             thread.join(timeout=5)
         self.abandon()
@@ -110,7 +114,7 @@ class Lookout:
             return
         self._plan = plan
         self._due = None if plan.due_in is None else time.monotonic() + plan.due_in / 1000
-        if threading.current_thread() is not self._thread:
+        if not self.is_this_thread():
             self.nudge()
 
     def turn(self) -> bool:
@@ -233,6 +237,8 @@ def _loop(lookout: "weakref.ref[Lookout]") -> None:
         try:
             if not it.turn():
                 return
+        except GateClosedError:
+            return
         except Exception:  # noqa: BLE001 - whoever waits would wait forever without this thread
             threading.excepthook(
                 threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread()))

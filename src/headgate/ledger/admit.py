@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from headgate.core import line
 from headgate.core.amounts import priority_class
-from headgate.core.line import Head, Need
+from headgate.core.line import Head, Need, Order
 from headgate.errors import TooHeavyError
 from headgate.ledger import leave
 from headgate.ledger.ledger import Ledger
@@ -61,16 +61,7 @@ def ask(ledger: Ledger, request: Request) -> int:
         _grant(ledger, _lease(ledger, id, request, chain), waited=0)
         return id
     lane = ledger.tx.lane(
-        Lane(
-            0,
-            request.machine,
-            request.key,
-            request.cls,
-            request.weight,
-            request.lender,
-            request.view,
-            0,
-        )
+        Lane(0, request.machine, request.key, request.cls, request.lender, request.view, 0)
     )
     ticket = Ticket(
         id,
@@ -107,46 +98,28 @@ def settle(ledger: Ledger) -> None:
     lanes = {lane.id: lane for lane in ledger.lanes()}
     if not lanes:
         return
-    heads = [head for lane in lanes.values() if (head := _head(ledger, lane))]
+    heads = [head for lane in lanes.values() if (head := next_head(ledger, lane))]
 
-    def grant(head: Head) -> Head | None:
-        lane = lanes[head.lane]
+    def grant(head: Head) -> None:
         ticket = ledger.drop_ticket(head.id)
-        if ticket is None:
-            return None
-        request = Request(
-            lane.key,
-            ticket.member,
-            lane.machine,
-            ticket.weight,
-            ticket.urgency,
-            ticket.since,
-            ticket.task,
-            ticket.label,
-            bool(ticket.marked),
-            lane.lender,
-            lane.view,
-        )
-        _, chain = ledger.needs(
-            lane.key, lane.machine, ticket.weight, lender=lane.lender, view=lane.view
-        )
-        lease = _lease(ledger, ticket.id, request, chain)
-        _grant(ledger, lease, waited=ledger.now - ticket.arrived)
-        ledger.woken.add(ticket.member)
-        return _head(ledger, lane)
+        if ticket is not None:
+            _grant_ticket(ledger, lanes[head.lane], ticket)
 
-    outcome = line.settle(heads, ledger.use, ledger.now, grant)
+    def follow(head: Head) -> Head | None:
+        return next_head(ledger, lanes[head.lane], head.order)
+
+    outcome = line.settle(heads, ledger.use, ledger.now, grant, follow)
     ledger.blocked = outcome.blocked
     for head in outcome.overtaken:
         ledger.tx.set_overtaken(head.id, _write_times(head.overtaken))
 
 
-def _head(ledger: Ledger, lane: Lane) -> Head | None:
-    """The first ticket of a lane whose process still lives."""
-    while (ticket := ledger.tx.head(lane.id)) is not None:
-        if ledger.census.listening(ticket.member):
-            return make_head(ledger, lane, ticket)
-        leave.drop_tickets(ledger, ticket.member)
+def next_head(ledger: Ledger, lane: Lane, after: Order | None = None) -> Head | None:
+    """The first ticket of a lane, after a place in the line, whose process still lives."""
+    while rows := ledger.tx.page(lane.id, after, 1):
+        if ledger.census.listening(rows[0].member):
+            return make_head(ledger, lane, rows[0])
+        leave.drop_tickets(ledger, rows[0].member)
     return None
 
 
@@ -165,6 +138,28 @@ def _write_times(times: dict[str, int]) -> str:
 def _read_times(text: str) -> dict[str, int]:
     pairs = (part.rpartition("=") for part in text.split(",") if part)
     return {where: int(time) for where, _, time in pairs}
+
+
+def _grant_ticket(ledger: Ledger, lane: Lane, ticket: Ticket) -> None:
+    request = Request(
+        lane.key,
+        ticket.member,
+        lane.machine,
+        ticket.weight,
+        ticket.urgency,
+        ticket.since,
+        ticket.task,
+        ticket.label,
+        bool(ticket.marked),
+        lane.lender,
+        lane.view,
+    )
+    _, chain = ledger.needs(
+        lane.key, lane.machine, ticket.weight, lender=lane.lender, view=lane.view
+    )
+    lease = _lease(ledger, ticket.id, request, chain)
+    _grant(ledger, lease, waited=ledger.now - ticket.arrived)
+    ledger.woken.add(ticket.member)
 
 
 def _lease(ledger: Ledger, id: int, request: Request, chain: int) -> Lease:

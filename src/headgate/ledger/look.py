@@ -43,19 +43,27 @@ class Survey:
         self.lanes = {lane.id: lane for lane in ledger.lanes()}
         self.blocked: dict[int, tuple[Reason, ...]] = {}
         self.needs: dict[int, tuple[Need, ...]] = {}
-        heads: list[Head] = []
-        for lane in self.lanes.values():
-            ticket = ledger.tx.head(lane.id)
-            if ticket is not None:
-                heads.append(admit.make_head(ledger, lane, ticket))
+        queue = [head for lane in self.lanes.values() if (head := self._first(lane))]
+        heapify(queue)
         use = ledger.use
         use.kept.clear()
-        for head in sorted(heads):
+        while queue:
+            head = heappop(queue)
             reasons = line.obstacles(head, use, ledger.now)
+            self.needs.setdefault(head.lane, head.needs)
+            following = None
+            if line.too_heavy(reasons):
+                following = self._first(self.lanes[head.lane], head.order)
+            if following is not None:
+                heappush(queue, following)
+                continue
             self.blocked[head.lane] = reasons
-            self.needs[head.lane] = head.needs
             if reasons:
                 line.keep_seats(head, use, ledger.now)
+
+    def _first(self, lane: Lane, after: Order | None = None) -> Head | None:
+        rows = self.ledger.tx.page(lane.id, after, 1)
+        return admit.make_head(self.ledger, lane, rows[0]) if rows else None
 
     def queued(self, pool: str, where: str) -> int:
         """How many tickets need a seat in this place."""
@@ -67,14 +75,21 @@ class Survey:
 
     def spot(self, ticket: Ticket) -> Spot:
         """Where a ticket stands: behind how many, in the longest of the lines that hold it up."""
-        reasons = self.reasons(ticket.lane)
+        reasons = self.reasons(ticket)
         position = 1 + max(self._ahead(ticket, reason.pool) for reason in reasons)
         return Spot(position, reasons, self.eta(reasons[0], position))
 
-    def reasons(self, lane: int) -> tuple[Reason, ...]:
-        """What blocks a lane; `next` if nothing does any more."""
-        found = self.blocked.get(lane, ())
-        return found or (Reason("next", _tightest(self.needs.get(lane, ()))),)
+    def reasons(self, ticket: Ticket) -> tuple[Reason, ...]:
+        """What blocks a ticket: what blocks its lane, or its own weight; `next` if nothing does."""
+        needs = self.needs.get(ticket.lane, ())
+        cls = self.lanes[ticket.lane].cls
+        for need in needs:
+            limit = need.pool.limit
+            if limit is not None and need.seats and ticket.weight > line.ceiling(need.pool, cls):
+                most = line.ceiling(need.pool, cls)
+                return (Reason("too_heavy", need.pool.name, ticket.weight, most),)
+        found = self.blocked.get(ticket.lane, ())
+        return found or (Reason("next", _tightest(needs)),)
 
     def _ahead(self, ticket: Ticket, pool: str) -> int:
         own = self.lanes[ticket.lane]
@@ -304,7 +319,7 @@ def queue(ledger: Ledger, wall: float, most: int = 100, skip: int = 0) -> Queue:
             break
         needs = survey.needs.get(lane.id, ())
         if index >= skip:
-            reasons = survey.reasons(lane.id)
+            reasons = survey.reasons(ticket)
             places = [place(reason.pool, lane.machine) for reason in reasons]
             position = 1 + max(ahead.get(where, 0) for where in places)
             spot = Spot(position, reasons, survey.eta(reasons[0], position))

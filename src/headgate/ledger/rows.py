@@ -27,7 +27,6 @@ class Lane(NamedTuple):
     machine: str
     key: str
     cls: str
-    weight: int
     lender: int
     view: str
     waiting: int
@@ -170,6 +169,9 @@ class Tx(Protocol):
 
     def tickets_of(self, member: str) -> list[Ticket]:
         """A member's tickets."""
+
+    def count_tickets_of(self, member: str) -> int:
+        """How many tickets a member has."""
 
     def add_lease(self, row: Lease) -> None:
         """Keep a lease."""

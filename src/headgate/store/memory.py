@@ -60,11 +60,12 @@ class _Rows:
         self._notes: dict[str, str] = {}
         self._tuned: dict[str, Tuned] = {}
         self._tuned_rows: tuple[Tuned, ...] = ()
-        self._lane_ids: dict[tuple[str, str, str, int, int, str], int] = {}
+        self._lane_ids: dict[tuple[str, str, str, int, str], int] = {}
         self._lanes: dict[int, Lane] = {}
         self._busy: dict[int, None] = {}
         self._lines: dict[int, Ordered] = {}
         self._tickets: dict[int, Ticket] = {}
+        self._by_member: dict[str, int] = {}
         self._leases: dict[int, Lease] = {}
         self._held: dict[tuple[str, str, str], tuple[int, int, int]] = {}
         self._chained: dict[int, None] = {}
@@ -140,14 +141,19 @@ class _Rows:
     def lane_by_id(self, lane: int) -> Lane:
         return self._lanes[lane]
 
-    def _wait(self, lane: int, change: int) -> None:
-        row = self._lanes[lane]
-        row = row._replace(waiting=row.waiting + change)
-        self._lanes[lane] = row
-        if row.waiting:
-            self._busy[lane] = None
+    def _wait(self, row: Ticket, change: int) -> None:
+        lane = self._lanes[row.lane]
+        lane = lane._replace(waiting=lane.waiting + change)
+        self._lanes[row.lane] = lane
+        if lane.waiting:
+            self._busy[row.lane] = None
         else:
-            self._busy.pop(lane, None)
+            self._busy.pop(row.lane, None)
+        left = self._by_member.get(row.member, 0) + change
+        if left:
+            self._by_member[row.member] = left
+        else:
+            self._by_member.pop(row.member, None)
 
     def add_ticket(self, row: Ticket) -> None:
         self._undo.append((self._remove_ticket, (row,)))
@@ -156,12 +162,12 @@ class _Rows:
     def _insert_ticket(self, row: Ticket) -> None:
         self._tickets[row.id] = row
         self._lines[row.lane].add(row.order)
-        self._wait(row.lane, +1)
+        self._wait(row, +1)
 
     def _remove_ticket(self, row: Ticket) -> None:
         del self._tickets[row.id]
         self._lines[row.lane].remove(row.order)
-        self._wait(row.lane, -1)
+        self._wait(row, -1)
 
     def drop_ticket(self, id: int) -> Ticket | None:
         row = self._tickets.get(id)
@@ -197,6 +203,9 @@ class _Rows:
 
     def tickets_of(self, member: str) -> list[Ticket]:
         return [row for row in self._tickets.values() if row.member == member]
+
+    def count_tickets_of(self, member: str) -> int:
+        return self._by_member.get(member, 0)
 
     def add_lease(self, row: Lease) -> None:
         self._undo.append((self._remove_lease, (row.id,)))

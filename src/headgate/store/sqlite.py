@@ -326,6 +326,9 @@ class _Rows:
     def tickets_of(self, member: str) -> list[Ticket]:
         return [Ticket(*row) for row in self._all("tickets_of", member)]
 
+    def count_tickets_of(self, member: str) -> int:
+        return int(self._one("count_tickets_of", member)[0])
+
     def add_lease(self, row: Lease) -> None:
         self._do("add_lease", *row)
 

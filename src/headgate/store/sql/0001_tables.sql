@@ -24,11 +24,10 @@ CREATE TABLE lane (
     machine TEXT NOT NULL,
     key TEXT NOT NULL,
     cls TEXT NOT NULL,
-    weight INTEGER NOT NULL,
     lender INTEGER NOT NULL,
     view TEXT NOT NULL,
     waiting INTEGER NOT NULL,
-    UNIQUE (machine, key, cls, weight, lender, view)
+    UNIQUE (machine, key, cls, lender, view)
 ) STRICT;
 
 CREATE TABLE ticket (

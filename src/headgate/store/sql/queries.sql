@@ -22,18 +22,18 @@ INSERT OR REPLACE INTO pool VALUES (?, ?, ?, ?, ?)
 DELETE FROM pool WHERE name = ?
 
 -- name: lanes
-SELECT id, machine, key, cls, weight, lender, view, waiting FROM lane ORDER BY id
+SELECT id, machine, key, cls, lender, view, waiting FROM lane ORDER BY id
 
 -- name: lane
 SELECT id FROM lane
-WHERE machine = ? AND key = ? AND cls = ? AND weight = ? AND lender = ? AND view = ?
+WHERE machine = ? AND key = ? AND cls = ? AND lender = ? AND view = ?
 
 -- name: add_lane
-INSERT INTO lane (machine, key, cls, weight, lender, view, waiting)
-VALUES (?, ?, ?, ?, ?, ?, 0) RETURNING id
+INSERT INTO lane (machine, key, cls, lender, view, waiting)
+VALUES (?, ?, ?, ?, ?, 0) RETURNING id
 
 -- name: lane_by_id
-SELECT id, machine, key, cls, weight, lender, view, waiting FROM lane WHERE id = ?
+SELECT id, machine, key, cls, lender, view, waiting FROM lane WHERE id = ?
 
 -- name: wait_more
 UPDATE lane SET waiting = waiting + 1 WHERE id = ?
@@ -69,6 +69,9 @@ WHERE l.machine = ? AND t.member <> ? LIMIT 1
 
 -- name: tickets_of
 SELECT * FROM ticket WHERE member = ? ORDER BY id
+
+-- name: count_tickets_of
+SELECT count(*) FROM ticket WHERE member = ?
 
 -- name: stretch_at
 SELECT urgency, since, id, tickets FROM stretch

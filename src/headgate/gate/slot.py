@@ -1,0 +1,163 @@
+"""Seats for one piece of work: `with gate.slot(…)`, `async with gate.slot(…)`."""
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from headgate.core.views import Waiting
+from headgate.errors import GateClosedError, HeadgateError, UsageError, WaitTimeoutError
+from headgate.gate.clerk import Clerk, call_in, running_loop
+from headgate.gate.errand import Wish
+from headgate.gate.lease import Lease
+from headgate.ledger.admit import Request
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+class Slot:
+    """Seats that are asked for on entering, and given back on leaving."""
+
+    def __init__(
+        self,
+        clerk: Clerk,
+        request: Request,
+        wait: float | None,
+        on_wait: Callable[[Waiting], None] | None,
+        on_end: Callable[[HeadgateError], None] | None,
+    ) -> None:
+        self._clerk = clerk
+        self._request = request
+        self._wait = wait
+        self._on_wait = on_wait
+        self._on_end = on_end
+        self._lease: Lease | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelling = 0
+        self._interrupted = False
+
+    def acquire(self) -> Lease:
+        """Wait for the seats in this thread; the caller releases the lease."""
+        if running_loop() is not None:
+            raise UsageError("this thread runs an event loop: use 'async with', not 'with'")
+        done = threading.Event()
+        wish = self._wish(lambda _: done.set(), self._on_wait)
+        in_time = False
+        try:
+            self._clerk.submit(wish)
+            in_time = done.wait(self._wait or None)
+        finally:
+            if not in_time:
+                gone = threading.Event()
+                self._clerk.submit(self._clerk.withdraw(wish, lambda _: gone.set()))
+                gone.wait()
+        if not in_time:
+            raise self._too_late()
+        return self._won(wish)
+
+    async def acquire_async(self) -> Lease:
+        """Wait for the seats without blocking the event loop; the caller releases the lease."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+
+        wish = self._wish(lambda _: _resolve(future), self._on_wait)
+        wish.loop = loop
+        self._clerk.submit(wish)
+        try:
+            async with asyncio.timeout(self._wait or None):
+                await future
+        except TimeoutError:
+            await self._abandon(wish)
+            raise self._too_late() from None
+        except asyncio.CancelledError:
+            await self._abandon(wish)
+            raise
+        return self._won(wish)
+
+    def __enter__(self) -> Lease:
+        """Wait for the seats."""
+        self._lease = self.acquire()
+        return self._lease
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give the seats back."""
+        if self._lease is not None:
+            self._lease.release()
+
+    async def __aenter__(self) -> Lease:
+        """Wait for the seats."""
+        import asyncio
+
+        self._task = asyncio.current_task()
+        self._cancelling = self._task.cancelling() if self._task else 0
+        if self._on_end is None:
+            loop = asyncio.get_running_loop()
+            self._on_end = lambda _: call_in(loop, self._interrupt)
+        self._lease = await self.acquire_async()
+        return self._lease
+
+    def _interrupt(self) -> None:
+        """Cancel the work, unless it has ended by now."""
+        if self._task is not None and self._lease is not None and not self._lease.released:
+            self._interrupted = True
+            self._task.cancel()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give the seats back; if the work was ended from outside, say by what."""
+        import asyncio
+
+        lease = self._lease
+        if lease is None:
+            return
+        lease.release()
+        if self._interrupted and self._task is not None:
+            others = self._task.uncancel() > self._cancelling
+            if isinstance(error, asyncio.CancelledError) and not others and lease.ended_by:
+                raise lease.ended_by from None
+
+    def _wish(
+        self, told: Callable[[Wish], None], on_wait: Callable[[Waiting], None] | None
+    ) -> Wish:
+        wait = self._wait is None or self._wait > 0
+        return Wish(self._clerk, self._request, wait=wait, told=told, on_wait=on_wait)
+
+    def _won(self, wish: Wish) -> Lease:
+        if wish.error is not None:
+            raise wish.error
+        if wish.lease is None:
+            raise GateClosedError("this gate was closed while the request waited")
+        lease = wish.lease
+        lease.on_end = self._on_end
+        return lease
+
+    def _too_late(self) -> WaitTimeoutError:
+        return WaitTimeoutError(f"no seat became free within {self._wait:g}s")
+
+    async def _abandon(self, wish: Wish) -> None:
+        """Leave nothing behind, even if this task is cancelled once more meanwhile."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        errand = self._clerk.withdraw(wish, lambda _: _resolve(done))
+        errand.loop = loop
+        self._clerk.submit(errand)
+        await asyncio.shield(done)
+
+
+def _resolve(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,191 @@
+"""Rows to fill a store with, and everything a store says, for comparing."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from headgate.core.pools import Tuned
+from headgate.ledger.rows import Happening, Lane, Lease, Member, Rest, Ticket, Tx
+
+NOTES = ("n1", "n2", "n3")
+KEYS = ("a/x", "a/y", "b/z")
+MEMBERS = ("p1", "p2", "p3")
+
+
+def lane(
+    key: str = "a/x",
+    cls: str = "normal",
+    *,
+    machine: str = "m",
+    lender: int = 0,
+    view: str = "",
+) -> Lane:
+    """A lane as it is asked for."""
+    return Lane(0, machine, key, cls, lender, view, 0)
+
+
+def ticket(id: int, lane: int, *, urgency: int = 0, since: int = 0, member: str = "p1") -> Ticket:
+    return Ticket(id, lane, urgency, since, 5, 1, "task", member, "label", 0, "")
+
+
+def lease(
+    id: int,
+    *,
+    key: str = "a/x",
+    cls: str = "normal",
+    weight: int = 1,
+    chain: int = 0,
+    lender: int = 0,
+    member: str = "p1",
+    machine: str = "m",
+) -> Lease:
+    return Lease(
+        id, machine, key, cls, 0, weight, "task", member, "label", 1, 7, chain, lender, 0, ""
+    )
+
+
+def happening(kind: str = "granted", work: int = 0, at: int = 1) -> Happening:
+    return Happening(0, at, kind, work, "a/x", "task", "pool", "text")
+
+
+def said(tx: Tx) -> dict[str, Any]:
+    """All that can be read, in a form in which two stores can be compared."""
+    lanes = sorted(tx.lanes(), key=lambda one: one[1:])
+    pages = {one[1:]: tx.page(one.id, None, 10**6) for one in lanes}
+    lines = {name: [row._replace(lane=0) for row in page] for name, page in pages.items()}
+    heads = {one[1:]: tx.head(one.id) for one in lanes}
+    tickets = [row for page in pages.values() for row in page]
+    leases = tx.leases(0, 10**6)
+    return {
+        "uid": bool(tx.uid()),
+        "notes": [tx.note(name) for name in NOTES],
+        "tuned": sorted(tx.tuned(), key=lambda row: row.name),
+        "lines": lines,
+        "heads": {name: row and row.id for name, row in heads.items()},
+        "ranks": [tx.rank(row.lane, row.order) for row in tickets],
+        "tickets": [tx.ticket(row.id) == row for row in tickets],
+        "tickets_of": [sorted(row.id for row in tx.tickets_of(name)) for name in MEMBERS],
+        "how_many": [tx.count_tickets_of(name) for name in MEMBERS],
+        "anyone": [bool(tx.waiting_member("m", besides=name)) for name in MEMBERS],
+        "leases": leases,
+        "lease": [tx.lease(row.id) for row in leases],
+        "leases_of": [sorted(tx.leases_of(name)) for name in MEMBERS],
+        "held": sorted(tx.held()),
+        "families": [(row.chain, row.id) for row in tx.families()],
+        "family": [[one.id for one in tx.family(row.chain)] for row in tx.families()],
+        "rests": sorted(tx.rests()),
+        "holds": [tx.usual_hold([key]) for key in KEYS],
+        "members": sorted(tx.members()),
+        "events": [row[1:] for row in tx.events(-1, 10**6, 0)],
+    }
+
+
+def fill(tx: Tx) -> None:
+    """Something in every table."""
+    tx.set_note("n1", "one")
+    tx.tune(Tuned("host", 3))
+    tx.tune(Tuned("a", "unlimited", 100, 2**62, "why"))
+    for member in ("p1", "p2"):
+        tx.add_member(Member(member, "m", 11, "space", 1))
+    for key in ("a/x", "a/y"):
+        line = tx.lane(lane(key))
+        for since in (5, 3, 9):
+            tx.add_ticket(ticket(tx.next_id(), line, since=since))
+    tx.add_lease(lease(tx.next_id()))
+    tx.add_lease(lease(tx.next_id(), weight=3))
+    first = tx.next_id()
+    tx.add_lease(lease(first, chain=first))
+    tx.add_lease(lease(tx.next_id(), chain=first, lender=first, member="p2"))
+    tx.add_rest(Rest("a", 1, 100))
+    tx.add_rest(Rest("a", 2, 200))
+    tx.learn_hold("a/x", 1_000)
+    tx.add_event(happening(work=1))
+    tx.add_event(happening("released", work=1))
+
+
+CHANGES: dict[str, Callable[[Tx], object]] = {
+    "set_note, new": lambda tx: tx.set_note("n2", "two"),
+    "set_note, again": lambda tx: tx.set_note("n1", "other"),
+    "tune, new": lambda tx: tx.tune(Tuned("b", 1)),
+    "tune, again": lambda tx: tx.tune(Tuned("host", 9)),
+    "add_ticket": lambda tx: tx.add_ticket(ticket(tx.next_id(), tx.lanes()[0].id)),
+    "add_ticket, new lane": lambda tx: tx.add_ticket(
+        ticket(tx.next_id(), tx.lane(lane("b/z", "background", lender=7, view="host=1")))
+    ),
+    "set_overtaken": lambda tx: tx.set_overtaken(2, '{"a":1}'),
+    "drop_ticket": lambda tx: tx.drop_ticket(2),
+    "drop_ticket, the whole lane": lambda tx: [tx.drop_ticket(id) for id in (1, 2, 3)],
+    "add_lease": lambda tx: tx.add_lease(lease(tx.next_id(), key="b/z")),
+    "add_lease, in a family": lambda tx: tx.add_lease(lease(tx.next_id(), chain=9, lender=9)),
+    "drop_lease": lambda tx: tx.drop_lease(7),
+    "drop_lease, of a family": lambda tx: tx.drop_lease(9),
+    "change_lease": lambda tx: tx.change_lease(
+        (tx.lease(8) or lease(8))._replace(chain=8, pid=5, cancel="stop")
+    ),
+    "add_rest": lambda tx: tx.add_rest(Rest("b", 1, 300)),
+    "drop_rests": lambda tx: tx.drop_rests(150),
+    "learn_hold, new": lambda tx: tx.learn_hold("b/z", 5),
+    "learn_hold, again": lambda tx: tx.learn_hold("a/x", 9_000),
+    "add_member": lambda tx: tx.add_member(Member("p3", "m", 12, "", 2)),
+    "add_member, again": lambda tx: tx.add_member(Member("p1", "m", 99, "", 2)),
+    "drop_member": lambda tx: tx.drop_member("p1"),
+    "add_event": lambda tx: tx.add_event(happening("lost")),
+}
+"""Each kind of change, to a store that was filled."""
+
+
+def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
+    tx: Tx, dice: random.Random
+) -> None:
+    """Some change that makes sense for the rows that are there."""
+    lanes = sorted(tx.lanes(), key=lambda one: one[1:])
+    tickets = sorted(row.id for one in lanes for row in tx.page(one.id, None, 10**6))
+    leases = [row.id for row in tx.leases(0, 10**6)]
+    number = dice.randrange(1, 10)
+    match dice.choice("ttttddllllkkcorvhmnue"):
+        case "t":
+            cls = dice.choice(["normal", "background"])
+            line = tx.lane(lane(dice.choice(KEYS), cls, lender=dice.randrange(2)))
+            tx.add_ticket(
+                ticket(
+                    tx.next_id(),
+                    line,
+                    urgency=dice.randrange(-2, 3),
+                    since=dice.randrange(4),
+                    member=dice.choice(MEMBERS),
+                )
+            )
+        case "d" if tickets:
+            tx.drop_ticket(dice.choice(tickets))
+        case "l":
+            tx.add_lease(
+                lease(
+                    tx.next_id(),
+                    key=dice.choice(KEYS),
+                    weight=number,
+                    chain=dice.choice([0, 0, 3, 5]),
+                    member=dice.choice(MEMBERS),
+                )
+            )
+        case "k" if leases:
+            tx.drop_lease(dice.choice(leases))
+        case "c" if leases:
+            row = tx.lease(dice.choice(leases))
+            assert row is not None
+            tx.change_lease(row._replace(chain=dice.choice([0, 3, 5]), pid=number, cancel="x"))
+        case "o" if tickets:
+            tx.set_overtaken(dice.choice(tickets), f'{{"a":{number}}}')
+        case "r":
+            tx.add_rest(Rest(dice.choice("ab"), number, dice.randrange(100)))
+        case "v":
+            tx.drop_rests(dice.randrange(100))
+        case "h":
+            tx.learn_hold(dice.choice(KEYS), number * 100)
+        case "m":
+            tx.add_member(Member(dice.choice(MEMBERS), "m", number, "", number))
+        case "n":
+            tx.set_note(dice.choice(NOTES), str(number))
+        case "u":
+            tx.tune(Tuned(dice.choice("ab"), number, None, None, ""))
+        case _:
+            tx.add_event(happening(work=number))
