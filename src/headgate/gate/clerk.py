@@ -116,9 +116,15 @@ class Clerk:
             self.lookout.start()
 
     def release(self, id: int) -> None:
-        """Give a lease's seats back, now or as soon as the store can be written."""
+        """Give a lease's seats back, now or as soon as the store can be written.
+
+        A plain thread waits until it is done; an event loop does not.
+        """
         self.leases.pop(id, None)
-        self.submit(Undo(lambda ledger: leave.release(ledger, id)))
+        done = threading.Event()
+        self.submit(Undo(lambda ledger: leave.release(ledger, id), lambda _: done.set()))
+        if running_loop() is None:
+            done.wait()
 
     def withdraw(self, wish: Wish, told: Callable[[Errand], None] | None = None) -> Errand:
         """An errand that leaves nothing of a wish behind, however far it has come."""
