@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate import config
+from headgate.config import load
+from headgate.config.template import TEMPLATE
 from headgate.core.views import PoolStatus
 from tests.cli.golden.compare import Ask, asking, check
 from tests.support import HEADGATE, LONG, Box
@@ -200,11 +201,11 @@ def test_init_writes_what_changes_nothing(box: Box) -> None:
     """The path goes to stdout, folders are made, only the owner may read, defaults still count."""
     path = Path(box.headgate("init").rstrip("\n"))
     assert path == Path(box.env["XDG_CONFIG_HOME"], "headgate", "config.toml")
-    assert path.read_text() == config.TEMPLATE
+    assert path.read_text() == TEMPLATE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert os.listdir(path.parent) == ["config.toml"]  # noqa: PTH208 - names are the point
-    found = config.load(path)
+    found = load(path)
     assert found.warnings == ()
     assert {name: pool.limit for name, pool in found.pools.items() if pool.limit} == {}
 
@@ -217,7 +218,7 @@ def test_init_never_overwrites_unless_forced(box: Box, ask: Ask) -> None:
     assert said.err == f"headgate: {path} is there already; to replace it: headgate init --force\n"
     assert path.read_text() == "# mine\n"
     assert ask("init", "--force").code == 0
-    assert path.read_text() == config.TEMPLATE
+    assert path.read_text() == TEMPLATE
 
 
 def test_init_loses_a_race_gracefully(
@@ -240,7 +241,7 @@ def test_init_without_hard_links(tmp_path: Path, ask: Ask, monkeypatch: pytest.M
 
     monkeypatch.setattr(Path, "hardlink_to", refuse)
     assert ask("init", "--path", f"{tmp_path}/c.toml").code == 0
-    assert (tmp_path / "c.toml").read_text() == config.TEMPLATE
+    assert (tmp_path / "c.toml").read_text() == TEMPLATE
 
 
 def test_init_follows_links_and_names(

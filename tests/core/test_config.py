@@ -11,16 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headgate.config import (
-    GRACE,
-    TEMPLATE,
-    Config,
-    Watched,
-    default_path,
-    find,
-    load,
-    parse,
-)
+from headgate.config import GRACE, Config, Watched, default_path, find, load
+from headgate.config.check import parse
+from headgate.config.template import TEMPLATE
 from headgate.core.pools import DEFAULTS, Declared, book
 from headgate.errors import ConfigError
 
@@ -495,7 +488,7 @@ def test_watched_does_not_read_a_settled_file(file: Path, monkeypatch: pytest.Mo
     """An unchanged file costs a stat and nothing more."""
     os.utime(write(file, ""), (1, 1))
     watched = Watched(file)
-    monkeypatch.setattr("headgate.config.load", lambda _: pytest.fail("read again"))
+    monkeypatch.setattr("headgate.config.file.load", lambda _: pytest.fail("read again"))
     assert watched.fresh() is None
 
 

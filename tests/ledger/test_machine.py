@@ -195,6 +195,11 @@ class Machine(RuleBasedStateMachine):
         """Group commit: what many want, in one transaction."""
         self.transact(several)
 
+    @rule(asked=st.lists(asks, min_size=1, max_size=3), freed=st.lists(releases, min_size=1))
+    def turn_over(self, asked: list[Op], freed: list[Op]) -> None:
+        """Some ask and some leave in one transaction, whose count must follow."""
+        self.transact([*asked, *freed[:3]])
+
     @rule(several=st.lists(ops, min_size=1, max_size=4))
     def crash(self, several: list[Op]) -> None:
         """A transaction that fails leaves no trace."""
@@ -500,7 +505,9 @@ class Machine(RuleBasedStateMachine):
         """Nobody was let in past an earlier ticket of its lane, and a family is one line."""
         for granted in self.model.granted:
             for ticket in self.model.tickets:
-                aside = ticket.id > granted.id or self.model.too_heavy(ticket)
+                aside = (
+                    ticket.id > granted.id or granted.lender or self.model.too_heavy(ticket)
+                )  # came later, took nobody's seat but its parent's, or can never fit
                 assert ticket.lane != granted.lane or aside or ticket.order > granted.order
         store, _ = self.stores[-1]
         with store.transaction(write=False) as tx:

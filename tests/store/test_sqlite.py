@@ -160,7 +160,11 @@ def test_two_processes_make_the_file_at_once(tmp_path: Path) -> None:
     """However they race, there is one store with one name, and both use it."""
     racers = [
         subprocess.Popen(
-            [sys.executable, "-c", BOTH], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", BOTH],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for _ in range(2)
     ]
@@ -174,14 +178,20 @@ def test_two_processes_make_the_file_at_once(tmp_path: Path) -> None:
                 racer.stdin.write(f"{tmp_path}/{number}.db\n")
                 racer.stdin.flush()
             answers = [racer.stdout.readline().split() for racer in racers if racer.stdout]
-            assert all(answers), f"round {number}: a process failed"
+            if not all(answers):
+                errors = [racer.communicate(timeout=20)[1] for racer in racers]
+                pytest.fail(f"round {number}: {errors}")
             (uid, one, now), (other_uid, two, other_now) = answers
             assert uid == other_uid
             assert {one, two} == {"1", "2"}
             assert abs(int(now) - int(other_now)) < 5_000
     finally:
         for racer in racers:
-            racer.communicate(timeout=20)
+            racer.kill()
+            racer.wait()
+            for pipe in (racer.stdin, racer.stdout, racer.stderr):
+                if pipe:
+                    pipe.close()
 
 
 def test_a_missing_folder_is_not_made_up(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from headgate.cli.common import say
-from headgate.config import TEMPLATE, default_path
+from headgate.config import default_path
+from headgate.config.template import TEMPLATE
 from headgate.errors import UsageError
 
 

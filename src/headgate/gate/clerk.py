@@ -53,6 +53,8 @@ class Clerk:
         self.waiters: dict[int, Wish] = {}
         self.leases: dict[int, Lease] = {}
         self.unfinished: deque[Errand] = deque()
+        self.to_tell: deque[str] = deque()
+        """What is wrong with a configuration file that was changed: an event, in time."""
         self.closed = ""
         self._pages = pages
         self._refresh = refresh
@@ -240,6 +242,8 @@ class Clerk:
             ledger = self._ledger(tx)
             if joins:
                 self._enrol(ledger)
+            while self.to_tell:
+                ledger.tell("config_refused", self.to_tell.popleft())
             for errand in errands:
                 _apply(errand, ledger)
             self._settle(ledger)

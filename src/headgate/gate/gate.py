@@ -272,6 +272,9 @@ class Gate:
         fresh = self._config.fresh()
         if fresh is not None:
             self._pages.declare(fresh.pools)
+        if self._config.problem:
+            self._clerk.to_tell.append(self._config.problem)
+            self._config.problem = None
 
 
 @atexit.register

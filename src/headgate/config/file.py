@@ -1,0 +1,146 @@
+"""Finds the file, reads it, and watches it for changes."""
+
+import os
+import stat
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from headgate.config.words import label
+from headgate.core.pools import Declared
+from headgate.errors import ConfigError
+
+GRACE = 10_000
+"""Milliseconds an ended agent has between SIGTERM and SIGKILL, unless the file says otherwise."""
+
+_LARGEST = 256 * 1024
+_UNSETTLED_NS = 100_000_000
+_Mark = tuple[int, ...] | None
+
+
+class Config(NamedTuple):
+    """What a configuration file says. Times are in milliseconds."""
+
+    path: Path | None
+    pools: Mapping[str, Declared]
+    grace: int
+    warnings: tuple[str, ...]
+
+
+def default_path() -> Path:
+    """Where the file is looked for when nothing names another."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    if not base.startswith("/"):  # the XDG specification says to ignore a relative one
+        base = _at_home("~/.config")
+    return Path(base, "headgate", "config.toml")
+
+
+def find() -> Path | None:
+    """The file that counts: HEADGATE_CONFIG, which must exist, or the default path if it does."""
+    said = os.environ.get("HEADGATE_CONFIG")
+    path = Path(_at_home(said)).absolute() if said else default_path()
+    if _look(path) is not None:
+        return path
+    if said:
+        raise ConfigError(
+            f"{label(path)}: HEADGATE_CONFIG names this file, but there is none; "
+            "correct or unset the variable, or write the file with: headgate init"
+        )
+    return None
+
+
+def load(path: Path | None) -> Config:
+    """Read and check a file; None stands for no file, which leaves the defaults."""
+    if path is None:
+        return Config(None, {}, GRACE, ())
+    name = label(path)
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):  # opening a pipe would wait for a writer, perhaps for ever
+            found = "a directory" if stat.S_ISDIR(mode) else "a device or a pipe"
+            raise ConfigError(f"{name}: found {found}, expected a TOML file; name a file instead")
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(
+            f"{name}: cannot be read: {why}; expected a TOML file that you may read; "
+            "name another, or write one with: headgate init"
+        ) from None
+    if len(data) > _LARGEST:
+        raise ConfigError(
+            f"{name}: found more than {_LARGEST // 1024} KiB, expected a TOML file of a few lines; "
+            "name another file"
+        )
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{name}:{line}: found the byte 0x{data[error.start]:02x}, expected UTF-8 text; "
+            "save the file as UTF-8"
+        ) from None
+    from headgate.config.check import parse
+
+    return parse(text, str(path))._replace(path=path)
+
+
+class Watched:
+    """A file that may change, appear or vanish at any time, and the last good Config of it.
+
+    A path that is given must exist now; None watches the default path, which need not. While there
+    is no file, the defaults count. `problem` is set once for each change that cannot be used, and
+    is None again when the file is good; whoever has told people of it may clear it.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = (path or default_path()).absolute()  # the program may change directory
+        self.problem: str | None = None
+        self._told: str | None = None
+        mark = _look(self.path)
+        self._seen = _settled(mark)
+        self.config = load(None if path is None and mark is None else self.path)
+
+    def fresh(self) -> Config | None:
+        """The new Config when the file says something new, else None. Costs one stat."""
+        mark = _look(self.path)
+        if mark == self._seen:
+            return None
+        self._seen = _settled(mark)
+        try:
+            config = load(None if mark is None else self.path)
+        except ConfigError as error:
+            if self._told != str(error):
+                self.problem = self._told = str(error)
+            return None
+        self.problem = self._told = None
+        if config == self.config:
+            return None
+        self.config = config
+        return config
+
+
+def _at_home(path: str) -> str:
+    return os.path.expanduser(path)  # noqa: PTH111 - Path's raises where there is no home
+
+
+def _look(path: Path) -> _Mark:
+    """What changes whenever the file does; None if there is none."""
+    try:
+        seen = os.stat(path)  # noqa: PTH116 - half the time of Path.stat, in every transaction
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError):
+        return (0,)
+    # ctime moves also when only the permissions change, or when a copy keeps the old mtime.
+    return (seen.st_mtime_ns, seen.st_ctime_ns, seen.st_size, seen.st_ino)
+
+
+def _settled(mark: _Mark) -> _Mark:
+    """The mark to compare with next time; one that never matches if the file is too young.
+
+    Two writes within one tick of the file system's clock leave the same mark.
+    """
+    young = mark is not None and abs(time.time_ns() - mark[0]) < _UNSETTLED_NS
+    return () if young else mark
