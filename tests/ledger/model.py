@@ -129,15 +129,18 @@ class Model:
         return self.pauses.get(pool, 0) > self.now
 
     def held(self, where: str, cls: str | None = None) -> int:
-        """Seats held in a place, a family counting once, as its heaviest and for its oldest."""
+        """Seats held in a place; each of a family counts for what its elders do not cover."""
         families: dict[int, list[Lease]] = {}
         for lease in self.leases:
             families.setdefault(lease.chain or -lease.id, []).append(lease)
         total = 0
         for family in families.values():
-            weights = [lease.weight for lease in family if where in places(lease)]
-            if weights and (cls is None or min(family, key=lambda one: one.id).cls == cls):
-                total += max(weights)
+            covered = 0
+            for lease in sorted(family, key=lambda one: one.id):
+                if where in places(lease):
+                    added = max(0, lease.weight - covered)
+                    covered += added
+                    total += added if cls in (None, lease.cls) else 0
         return total
 
     def resting(self, where: str) -> int:

@@ -193,6 +193,15 @@ def test_a_heavier_child_asks_only_for_the_difference(world: World) -> None:
     assert world.use("host") == 3
 
 
+def test_a_borrower_counts_for_its_own_class(world: World) -> None:
+    """A reserve is used by who takes its seat, whoever of its family that is, in any transaction."""
+    world.pools({}, b=Declared(limit=3, reserve=(("interactive", 1),)))
+    parent = world.ask("a/x")
+    world.ask("b/z", lender=parent, urgency=-10)
+    normal = world.ask("b/z", member="q", weight=2)
+    assert normal in world.held()
+
+
 def test_only_the_freed_part_of_a_family_rests(world: World) -> None:
     """A cooldown applies to seats that nobody of the family goes on using."""
     world.pools({}, a=Declared(limit=5, cooldown=1_000))

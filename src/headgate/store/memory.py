@@ -257,7 +257,7 @@ class _Rows:
         return [row for row in self.families() if row.chain == chain]
 
     def families(self) -> list[Lease]:
-        return [self._leases[id] for id in self._chained]
+        return sorted((self._leases[id] for id in self._chained), key=lambda r: (r.chain, r.id))
 
     def held(self) -> list[Held]:
         return [Held(*group, *count) for group, count in self._held.items()]
