@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from headgate.core.amounts import priority_class
 from headgate.core.line import (
     Head,
+    Moves,
     Need,
     Order,
     Reason,
@@ -122,7 +123,8 @@ class Line:
 
         lanes = sorted({work.lane for work in self.tickets.values()})
         heads = [head for lane in lanes if (head := self._head(lane))]
-        outcome = settle(heads, use, self.now, grant, lambda h: self._head(h.lane, h.order))
+        moves = Moves(grant, lambda head: self._head(head.lane, head.order), lambda head: head)
+        outcome = settle(heads, use, self.now, moves)
         for head in outcome.overtaken:
             self.tickets[head.id].overtaken.update(head.overtaken)
         self.blocked, self.kept = outcome.blocked, dict(use.kept)
@@ -411,7 +413,8 @@ def test_a_pass_begins_with_nothing_kept() -> None:
     use.kept["a"] = 1
     head = Head((0, 0, 1), 1, "normal", (Need(Pool("a", 1, "file"), "a", 1),), {})
     granted: list[Head] = []
-    outcome = settle([head], use, 0, granted.append, lambda _: None)
+    moves = Moves(granted.append, lambda _: None, lambda head: head)
+    outcome = settle([head], use, 0, moves)
     assert granted == [head]
     assert outcome.blocked == {}
 

@@ -25,15 +25,14 @@ def away(box: Box) -> Iterator[None]:
 
 
 @contextmanager
-def locked(box: Box) -> Iterator[None]:
+def locked(box: Box, *, patience: int = 10_000) -> Iterator[None]:
     """Some other program keeps the store locked for a while."""
     db = apsw.Connection(str(box.path))
-    db.set_busy_timeout(10_000)
-    db.execute("BEGIN EXCLUSIVE")
     try:
+        db.set_busy_timeout(patience)
+        db.execute("BEGIN EXCLUSIVE")
         yield
     finally:
-        db.execute("ROLLBACK")
         db.close()
 
 

@@ -78,6 +78,12 @@ class Use:
         self.resting: dict[str, int] = {}
         self.kept: dict[str, int] = {}
 
+    def clear(self) -> None:
+        """Begin to count anew; what is kept is not counted but decided, and stays."""
+        self.held.clear()
+        self.by_class.clear()
+        self.resting.clear()
+
     def take(self, place: str, cls: str, seats: int) -> None:
         """Count seats as held (or, with a negative number, as given back)."""
         self.held[place] = self.held.get(place, 0) + seats
@@ -181,17 +187,24 @@ class Outcome(NamedTuple):
     overtaken: list[Head]
 
 
+class Moves(NamedTuple):
+    """What a pass asks of the rows."""
+
+    grant: Callable[[Head], None]
+    """Let a head in."""
+    follow: Callable[[Head], Head | None]
+    """The next of a head's lane, if any."""
+    renew: Callable[[Head], Head]
+    """A head with what it needs now, after the grants before it."""
+
+
 def settle(
     heads: Iterable[Head],
     use: Use,
     now: int,
-    grant: Callable[[Head], None],
-    follow: Callable[[Head], Head | None],
+    moves: Moves,
 ) -> Outcome:
-    """Grant all that can be granted, in the order of the line.
-
-    `grant` moves the rows of a granted head; `follow` finds the next of a head's lane, if any.
-    """
+    """Grant all that can be granted, in the order of the line."""
     queue = list(heads)
     heapify(queue)
     waiting: list[Head] = []
@@ -199,7 +212,7 @@ def settle(
     blocked: dict[int, tuple[Reason, ...]] = {}
     use.kept.clear()
     while queue:
-        head = heappop(queue)
+        head = moves.renew(heappop(queue))
         reasons = obstacles(head, use, now)
         if reasons:
             blocked[head.lane] = reasons
@@ -213,8 +226,8 @@ def settle(
             for other in waiting:
                 if _overtake(other, head, use, now):
                     changed[other.id] = other
-            grant(head)
-        following = follow(head)
+            moves.grant(head)
+        following = moves.follow(head)
         if following is not None:
             heappush(queue, following)
     return Outcome(blocked, list(changed.values()))

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from headgate.core import line
 from headgate.core.amounts import priority_class
-from headgate.core.line import Head, Need, Order
+from headgate.core.line import Head, Moves, Need, Order
 from headgate.errors import TooHeavyError
 from headgate.ledger import leave
 from headgate.ledger.ledger import Ledger
@@ -108,7 +108,14 @@ def settle(ledger: Ledger) -> None:
     def follow(head: Head) -> Head | None:
         return next_head(ledger, lanes[head.lane], head.order)
 
-    outcome = line.settle(heads, ledger.use, ledger.now, grant, follow)
+    def renew(head: Head) -> Head:
+        lane = lanes[head.lane]
+        if not lane.lender:
+            return head
+        ticket = ledger.tx.ticket(head.id)
+        return head if ticket is None else make_head(ledger, lane, ticket)
+
+    outcome = line.settle(heads, ledger.use, ledger.now, Moves(grant, follow, renew))
     ledger.blocked = outcome.blocked
     for head in outcome.overtaken:
         ledger.tx.set_overtaken(head.id, _write_times(head.overtaken))
@@ -189,5 +196,7 @@ def _grant(ledger: Ledger, lease: Lease, waited: int) -> None:
             ledger.tx.change_lease(lender._replace(chain=lease.chain))
     ledger.tx.add_lease(lease)
     ledger.granted[lease.id] = lease
+    if lease.chain or ledger.counts_views:
+        ledger.recount()
     text = f"after {waited / 1000:.1f}s in line" if waited else ""
     ledger.tell("granted", text, work=lease.id, key=lease.key, task=lease.task)

@@ -59,10 +59,7 @@ class Ledger:
         if self._use is None:
             self._use = Use()
             self._counted = set(self.book.pools)
-            self._count(self._use, self._counted)
-            for rest in self.tx.rests():
-                if rest.until > self.now:
-                    self._use.rest(rest.place, rest.seats)
+            self.recount()
         return self._use
 
     def _count(self, use: Use, names: Iterable[str]) -> None:
@@ -106,13 +103,22 @@ class Ledger:
     def rebook(self) -> None:
         """Look at the pools again after one was changed; whoever waits may profit."""
         self.book = self._pages.book(self.tx.tuned())
-        self.recount()
+        self._use = None
         self.unsettled = True
 
     def recount(self) -> None:
-        """Count the seats in use again from the rows when they are next asked for."""
-        self._use = None
-        self._counted = set()
+        """Count the seats in use again from the rows, if they have been counted."""
+        if self._use is not None:
+            self._use.clear()
+            self._count(self._use, self._counted)
+            for rest in self.tx.rests():
+                if rest.until > self.now:
+                    self._use.rest(rest.place, rest.seats)
+
+    @property
+    def counts_views(self) -> bool:
+        """Whether seats are counted for pools that only somebody's view names."""
+        return self._use is not None and len(self._counted) > len(self.book.pools)
 
     def uncount(self, lease: Lease) -> None:
         """Take an unrelated lease that was removed off the count, if there is one already."""
@@ -145,7 +151,7 @@ class Ledger:
         if lease is None:
             return {}, 0
         family = self.tx.family(lease.chain) if lease.chain else [lease]
-        if any(member.lender == lender for member in family):
+        if any(member.id > lender for member in family):  # borrowed by a child, or by its child
             return {}, 0
         return chain_seats(family, names), lease.chain or lease.id
 

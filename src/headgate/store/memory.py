@@ -65,14 +65,14 @@ class _Rows:
         self._busy: dict[int, None] = {}
         self._lines: dict[int, Ordered] = {}
         self._tickets: dict[int, Ticket] = {}
-        self._by_member: dict[str, int] = {}
+        self._by_member: dict[tuple[str, str], int] = {}
         self._leases: dict[int, Lease] = {}
         self._held: dict[tuple[str, str, str], tuple[int, int, int]] = {}
         self._chained: dict[int, None] = {}
         self._rests: list[Rest] = []
         self._history: dict[str, tuple[int, float]] = {}
         self._members: dict[str, Member] = {}
-        self._events: deque[Happening] = deque(maxlen=_EVENTS)
+        self._events: deque[Happening] = deque()
         self._undo: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
 
     def undo_all(self) -> None:
@@ -85,6 +85,8 @@ class _Rows:
     def forget_undo(self) -> None:
         """Make the changes stay."""
         self._undo.clear()
+        while len(self._events) > _EVENTS:
+            self._events.popleft()
 
     def _set(self, table: dict[K, V], key: K, value: V) -> None:
         if key in table:
@@ -149,11 +151,12 @@ class _Rows:
             self._busy[row.lane] = None
         else:
             self._busy.pop(row.lane, None)
-        left = self._by_member.get(row.member, 0) + change
+        who = (lane.machine, row.member)
+        left = self._by_member.get(who, 0) + change
         if left:
-            self._by_member[row.member] = left
+            self._by_member[who] = left
         else:
-            self._by_member.pop(row.member, None)
+            self._by_member.pop(who, None)
 
     def add_ticket(self, row: Ticket) -> None:
         self._undo.append((self._remove_ticket, (row,)))
@@ -193,19 +196,14 @@ class _Rows:
         self._set(self._tickets, id, self._tickets[id]._replace(overtaken=overtaken))
 
     def waiting_member(self, machine: str, besides: str) -> str:
-        for lane in self._busy:
-            if self._lanes[lane].machine != machine:
-                continue
-            for order in self._lines[lane].after(None, 1_000):
-                if (member := self._tickets[order[2]].member) != besides:
-                    return member
-        return ""
+        others = (who for where, who in self._by_member if where == machine and who != besides)
+        return next(others, "")
 
     def tickets_of(self, member: str) -> list[Ticket]:
         return [row for row in self._tickets.values() if row.member == member]
 
     def count_tickets_of(self, member: str) -> int:
-        return self._by_member.get(member, 0)
+        return sum(count for (_, who), count in self._by_member.items() if who == member)
 
     def add_lease(self, row: Lease) -> None:
         self._undo.append((self._remove_lease, (row.id,)))

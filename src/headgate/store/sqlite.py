@@ -47,12 +47,12 @@ class SqliteStore:
         self.folder: Path = path.with_name(path.name + ".members")
         self._clock = clock
         self._offset = 0
-        if not path.parent.is_dir():
-            raise StoreUnavailableError(
-                f"cannot open the store {path}: the folder {path.parent} does not exist; "
-                f"make it first (mkdir -p '{path.parent}')"
-            )
         with self._translated():
+            if not path.parent.is_dir():
+                raise StoreUnavailableError(
+                    f"cannot open the store {path}: the folder {path.parent} does not exist; "
+                    f"make it first (mkdir -p '{path.parent}')"
+                )
             if not path.exists():
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             self._db = apsw.Connection(str(path))
@@ -197,7 +197,11 @@ class _Rows:
         if self._last_id is not None:
             self._do("set_last_id", self._last_id)
         for key, holds in self._new_holds.items():
-            self._do("learn_hold", key, sum(holds) / len(holds))
+            count, mean = self._one("history", key) or (0, 0.0)
+            for held in holds:
+                count += 1
+                mean += (held - mean) / min(count, 16)
+            self._do("learn_hold", key, count, mean)
         if self._new_events:
             latest = 0
             for row in self._new_events:
@@ -391,7 +395,7 @@ class _Rows:
     def events(self, after: int, most: int, work: int) -> list[Happening]:
         self.flush()
         if work:
-            rows = self._all("events_of", work, after, most)
+            rows = self._all("newest_of" if after < 0 else "events_of", work, after, most)
         elif after < 0:
             rows = self._all("newest_events", most)
         else:

@@ -141,8 +141,10 @@ INSERT INTO rest VALUES (?, ?, ?)
 DELETE FROM rest WHERE until <= ?
 
 -- name: learn_hold
-INSERT INTO history VALUES (?, 1, ?) ON CONFLICT (key) DO UPDATE
-SET mean = mean + (excluded.mean - mean) / min(count + 1, 16), count = count + 1
+INSERT OR REPLACE INTO history VALUES (?, ?, ?)
+
+-- name: history
+SELECT count, mean FROM history WHERE key = ?
 
 -- name: usual_hold
 SELECT mean FROM history WHERE key = ?
@@ -174,7 +176,11 @@ SELECT * FROM (
 ) ORDER BY id
 
 -- name: events_of
+SELECT id, at, kind, work, key, task, pool, text FROM event
+WHERE work = ? AND id > ? ORDER BY id LIMIT ?
+
+-- name: newest_of
 SELECT * FROM (
     SELECT id, at, kind, work, key, task, pool, text FROM event
-    WHERE work = ? AND work <> 0 AND id > ? ORDER BY id DESC LIMIT ?
+    WHERE work = ? AND id > ? ORDER BY id DESC LIMIT ?
 ) ORDER BY id
