@@ -23,7 +23,7 @@ def member_of(box: Box, pid: int) -> str:
 
 
 def stop(box: Box, program: Program) -> None:
-    """Stop a process between its transactions: one that is stopped within keeps the store's lock."""
+    """Stop a process between its transactions: stopped within one, it keeps the lock."""
     while True:
         program.send(signal.SIGSTOP)
         until(lambda: Path(f"/proc/{program.pid}/stat").read_text().split(") ")[1][0] == "T")

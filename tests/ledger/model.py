@@ -230,7 +230,8 @@ class Model:
             if need.seats and need.limit is not None and need.where in taken:
                 used = self.held(need.where) + self.resting(need.where)
                 if need.limit - used < need.seats:
-                    waiting.overtaken[need.where] = self.now
+                    latest = max(waiting.overtaken.values(), default=0)
+                    waiting.overtaken[need.where] = max(self.now, latest + 1)
 
     def too_heavy(self, ticket: Ticket) -> bool:
         """Whether a ticket could never be let in."""

@@ -194,7 +194,7 @@ def test_a_heavier_child_asks_only_for_the_difference(world: World) -> None:
 
 
 def test_a_borrower_counts_for_its_own_class(world: World) -> None:
-    """A reserve is used by who takes its seat, whoever of its family that is, in any transaction."""
+    """A reserve is used up by whoever takes its seat, borrower or not, in any transaction."""
     world.pools({}, b=Declared(limit=3, reserve=(("interactive", 1),)))
     parent = world.ask("a/x")
     world.ask("b/z", lender=parent, urgency=-10)

@@ -241,6 +241,8 @@ def _overtake(waiting: Head, winner: Head, use: Use, now: int) -> bool:
         if need.place in taken:
             used = use.held.get(need.place, 0) + use.resting.get(need.place, 0)
             if (need.pool.limit or 0) - used < need.seats:
-                waiting.overtaken[need.place] = now
+                # Later than all before it, so that what is being kept elsewhere goes on being kept.
+                latest = max(waiting.overtaken.values(), default=0)
+                waiting.overtaken[need.place] = max(now, latest + 1)
                 lost = True
     return lost

@@ -28,7 +28,7 @@ def _free(ledger: Ledger, lease: Lease) -> None:
         before, after = chain_seats([lease, *family], names), chain_seats(family, names)
         for pool in pools:
             where = place(pool.name, lease.machine)
-            seats = before[where] - after.get(where, 0)
+            seats = before[where].weight - (after[where].weight if where in after else 0)
             if seats > 0:
                 ledger.tx.add_rest(Rest(where, seats, ledger.now + pool.cooldown))
     if pools or lease.chain:

@@ -71,8 +71,8 @@ class Ledger:
         for lease in self.tx.families():
             chains.setdefault(lease.chain, []).append(lease)
         for members in chains.values():
-            for where, seats in chain_seats(members, names).items():
-                use.take(where, members[0].cls, seats)
+            for where, heaviest in chain_seats(members, names).items():
+                use.take(where, heaviest.cls, heaviest.weight)
 
     def under(self, view: str) -> Book:
         """The book as seen through a view, with the seats of pools that only it names counted."""
@@ -153,7 +153,8 @@ class Ledger:
         family = self.tx.family(lease.chain) if lease.chain else [lease]
         if any(member.id > lender for member in family):  # borrowed by a child, or by its child
             return {}, 0
-        return chain_seats(family, names), lease.chain or lease.id
+        lent = {where: most.weight for where, most in chain_seats(family, names).items()}
+        return lent, lease.chain or lease.id
 
     def tell(
         self,
@@ -174,15 +175,16 @@ def place(pool: str, machine: str) -> str:
     return f"{HOST}@{machine}" if pool == HOST else pool
 
 
-def chain_seats(members: list[Lease], names: Iterable[str]) -> dict[str, int]:
-    """The seats a family uses in each place: its members lend, so only the heaviest counts."""
-    seats: dict[str, int] = {}
+def chain_seats(members: list[Lease], names: Iterable[str]) -> dict[str, Lease]:
+    """Whose seats count for a family in each place: its members lend, so only the heaviest's."""
+    heaviest: dict[str, Lease] = {}
     for lease in members:
         for name in names:
             if matches(name, lease.key):
                 where = place(name, lease.machine)
-                seats[where] = max(seats.get(where, 0), lease.weight)
-    return seats
+                if where not in heaviest or lease.weight > heaviest[where].weight:
+                    heaviest[where] = lease
+    return heaviest
 
 
 def limited(pools: Iterable[Pool]) -> bool:

@@ -80,24 +80,28 @@ class Survey:
         return Spot(position, reasons, self.eta(reasons[0], position))
 
     def reasons(self, ticket: Ticket) -> tuple[Reason, ...]:
-        """What blocks a ticket: what blocks its lane, or its own weight; `next` if nothing does."""
-        needs = self.needs.get(ticket.lane, ())
-        cls = self.lanes[ticket.lane].cls
+        """What blocks a ticket: its own weight, or what blocks its lane; `next` if nothing does."""
+        lane = self.lanes[ticket.lane]
+        needs = admit.make_head(self.ledger, lane, ticket).needs
         for need in needs:
-            limit = need.pool.limit
-            if limit is not None and need.seats and ticket.weight > line.ceiling(need.pool, cls):
-                most = line.ceiling(need.pool, cls)
-                return (Reason("too_heavy", need.pool.name, ticket.weight, most),)
+            most = line.ceiling(need.pool, lane.cls)
+            if need.pool.limit is not None and need.seats > most:
+                return (Reason("too_heavy", need.pool.name, need.seats, most),)
         found = self.blocked.get(ticket.lane, ())
         return found or (Reason("next", _tightest(needs)),)
 
+    def shares(self, lane: Lane, pool: str, own: Lane) -> bool:
+        """Whether work of one lane stands in the same line for a pool as work of another."""
+        if lane.id == own.id:
+            return True
+        return matches(pool, lane.key) and place(pool, lane.machine) == place(pool, own.machine)
+
     def _ahead(self, ticket: Ticket, pool: str) -> int:
         own = self.lanes[ticket.lane]
-        where = place(pool, own.machine)
         return sum(
             self.ledger.tx.rank(lane.id, ticket.order)
             for lane in self.lanes.values()
-            if lane.id == own.id or (matches(pool, lane.key) and place(pool, lane.machine) == where)
+            if self.shares(lane, pool, own)
         )
 
     def eta(self, reason: Reason, position: int) -> int | None:
@@ -312,22 +316,23 @@ def queue(ledger: Ledger, wall: float, most: int = 100, skip: int = 0) -> Queue:
     """What runs and what waits. Positions are counted on the way, not looked up one by one."""
     survey = Survey(ledger)
     leases = ledger.tx.leases(0, max(1, most))
-    ahead: dict[str, int] = {}
+    passed = dict.fromkeys(survey.lanes, 0)
     page: list[Waiting] = []
     for index, (lane, ticket) in enumerate(survey.in_order()):
         if index >= skip + most:
             break
-        needs = survey.needs.get(lane.id, ())
         if index >= skip:
             reasons = survey.reasons(ticket)
-            places = [place(reason.pool, lane.machine) for reason in reasons]
-            position = 1 + max(ahead.get(where, 0) for where in places)
+            position = 1 + max(_passed(survey, passed, lane, reason.pool) for reason in reasons)
             spot = Spot(position, reasons, survey.eta(reasons[0], position))
             page.append(_waiting(ledger, lane, ticket, spot, wall))
-        for need in needs:
-            ahead[need.place] = ahead.get(need.place, 0) + 1
+        passed[lane.id] += 1
     total = sum(lane.waiting for lane in survey.lanes.values())
     return Queue(tuple(running(ledger, row, wall) for row in leases), tuple(page), total)
+
+
+def _passed(survey: Survey, passed: dict[int, int], own: Lane, pool: str) -> int:
+    return sum(count for id, count in passed.items() if survey.shares(survey.lanes[id], pool, own))
 
 
 def event(row: Happening, ledger: Ledger, wall: float) -> Event:

@@ -59,7 +59,7 @@ class SqliteStore:
             self._inode = os.stat(path).st_ino  # noqa: PTH116 - the hot path below compares it
             self._db.set_busy_handler(_wait_for_lock)
             self._run = self._db.cursor().execute
-            self._run("PRAGMA journal_mode=WAL").fetchall()
+            self._use_wal()
             self._run(f"PRAGMA synchronous={synchronous}").fetchall()
             self._rows = _Rows(self._run)
             self._migrate()
@@ -88,6 +88,18 @@ class SqliteStore:
     def close(self) -> None:
         """Close the connection."""
         self._db.close()
+
+    def _use_wal(self) -> None:
+        """Turn the log on; SQLite does not wait here if another process is just doing the same."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self._run("PRAGMA journal_mode=WAL").fetchall()
+                return
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
 
     def _same_file(self) -> None:
         """Two files under one name would be two sets of books, and twice the limit."""
