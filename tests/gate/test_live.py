@@ -192,7 +192,7 @@ def test_limits_of_the_environment_beat_hand_file_and_default(box: Box) -> None:
 
     def seen(env: dict[str, str]) -> tuple[object, object]:
         program = box.python(
-            "pool = gate.status()['*/claude-opus-*']; print(pool.limit, pool.source)", env=env
+            "pool = gate.status().pool('*/claude-opus-*'); print(pool.limit, pool.source)", env=env
         )
         limit, source = program.line().split()
         return int(limit), source

@@ -129,18 +129,16 @@ class Model:
         return self.pauses.get(pool, 0) > self.now
 
     def held(self, where: str, cls: str | None = None) -> int:
-        """Seats held in a place; each of a family counts for what its elders do not cover."""
+        """Seats held in a place; of a family only the heaviest counts, the elder of equals."""
         families: dict[int, list[Lease]] = {}
         for lease in self.leases:
             families.setdefault(lease.chain or -lease.id, []).append(lease)
         total = 0
         for family in families.values():
-            covered = 0
-            for lease in sorted(family, key=lambda one: one.id):
-                if where in places(lease):
-                    added = max(0, lease.weight - covered)
-                    covered += added
-                    total += added if cls in (None, lease.cls) else 0
+            here = [lease for lease in family if where in places(lease)]
+            if here:
+                heaviest = max(here, key=lambda one: (one.weight, -one.id))
+                total += heaviest.weight if cls in (None, heaviest.cls) else 0
         return total
 
     def resting(self, where: str) -> int:

@@ -464,7 +464,7 @@ class Machine(RuleBasedStateMachine):
                 assert row.reason.count("; ") == len(reasons) - 1
             else:
                 assert row.code == "next"
-                assert not self.settled, ("a free seat, an eligible waiter, and no grant", id, {t.id:(t.order if hasattr(t,"order") else None,t.overtaken) for t in self.model.tickets.values()}, {n: (p.limit,) for n,p in self.pages.book(()).pools.items()} if hasattr(self,"pages") else None, rows["tickets"], rows["leases"], rows["status"][0].pools, rows["tuned"], queue)
+                assert not self.settled, "a free seat, an eligible waiter, and no grant"
 
     def _check_status(self, rows: dict[str, Any]) -> None:
         for pool in rows["status"][0].pools:

@@ -125,7 +125,7 @@ def test_a_python_program_under_a_run_borrows_too(tight: Box) -> None:
     script = (
         "from headgate import Gate\n"
         "with Gate.open() as gate, gate.slot('a/b', timeout=0) as lease:\n"
-        "    print(lease.task, gate.status()['a/b'].in_use)\n"
+        "    print(lease.task, gate.status().pool('a/b').in_use)\n"
     )
     program = tight.run("-m", "a/b", "--task", "t", "--", sys.executable, "-c", script)
     assert program.line().endswith(" 1")

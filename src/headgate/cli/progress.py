@@ -25,8 +25,8 @@ class Progress:
         eta = f", about {show_duration(spot.eta * 1000)} to go" if spot.eta else ""
         text = f"headgate: {spot.id} waits, {_nth(spot.position)} in line: {spot.reason}{eta}"
         if self._redraws:
-            self._write(f"\r\x1b[2K{_fit(text)}")
             self._drawn = True
+            self._write(f"\r\x1b[2K{_fit(text)}")
         elif said != self._said:
             self._write(f"{text}\n")
         self._said = said

@@ -50,13 +50,6 @@ class Status(NamedTuple):
                 return status
         raise KeyError(name)
 
-    def __getitem__(self, pool: object) -> PoolStatus:  # type: ignore[override]
-        """The status of one pool, by its name."""
-        for status in self.pools:
-            if status.pool == pool:
-                return status
-        raise KeyError(pool)
-
 
 class Capacity(NamedTuple):
     """Whether work with this key would be let in now."""

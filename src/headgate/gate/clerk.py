@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -188,6 +188,10 @@ class Clerk:
             with self._lock, self.store.transaction(write=False) as tx:
                 self._uid = tx.uid()
         return self._uid
+
+    def between_transactions(self) -> AbstractContextManager[Any]:
+        """Holds off this process's transactions."""
+        return self._lock
 
     def check_open(self) -> None:
         """Refuse to work once closed."""

@@ -11,6 +11,7 @@ async with gate.slot("anthropic/claude-opus-4-6", task="oracle-2") as lease:
 import atexit
 import math
 import os
+import signal
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     pass
 
 _LOOK = 0.5
+_JUMP = 2_000
+"""By how many milliseconds the wall clock may stray from the store's before it has jumped."""
 _OPEN: "weakref.WeakSet[Gate]" = weakref.WeakSet()
 
 
@@ -220,6 +223,11 @@ class Gate:
 
         self._clerk.submit(Errand(note))
 
+    def suspend(self) -> None:
+        """Stop this process as Ctrl-Z does, but never within a transaction."""
+        with self._clerk.between_transactions():
+            os.kill(os.getpid(), signal.SIGSTOP)
+
     def leave_behind(self) -> None:
         """Close the gate, but leave its leases to the programs that live on with them."""
         self._clerk.close(stay_for_programs=True)
@@ -252,8 +260,9 @@ class Gate:
             return 0
         if not math.isfinite(since):
             raise UsageError(f"bad since {since!r}: expected seconds since the epoch")
-        ago = (time.time() - since) * 1000
-        return round(self._clerk.store.now() - max(-(2.0**52), min(ago, 2.0**52))) or 1
+        lead = self._clerk.store.now() - round(time.time() * 1000)
+        jumped = lead if abs(lead) > _JUMP else 0  # else equal moments would come out unequal
+        return round(max(-(2.0**52), min(since * 1000, 2.0**52))) + jumped or 1
 
     def _parent(self) -> int:
         """The lease this program itself runs under, if it is of the same store."""

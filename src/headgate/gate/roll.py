@@ -21,7 +21,6 @@ from pathlib import Path
 
 from headgate.gate.strays import carriers
 from headgate.ledger.rows import Member
-from headgate.store.machine import pid_space
 
 _OLD = 3600
 _NOBODY = {errno.ENXIO, errno.ENOENT}
@@ -121,8 +120,11 @@ class FolderRoll:
         ended: dict[str, list[str]] = {}
         for member, marks in members:
             if not self.alive(member.id):
-                ended[member.id] = marks() if member.pid_space == pid_space() else []
-        carried = carriers({mark for marks in ended.values() for mark in marks})
+                ended[member.id] = marks()
+        all_marks = {mark for marks in ended.values() for mark in marks}
+        carried = carriers(all_marks)
+        for mark in all_marks - carried.keys():  # a program that is just starting another has none
+            carried |= carriers({mark})
         self.strays = {
             id: pids
             for id, marks in ended.items()

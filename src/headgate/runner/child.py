@@ -60,6 +60,7 @@ class Child:
 
     def __init__(self, argv: list[str], environment: Mapping[str, str], life: int) -> None:
         self.status: int | None = None
+        self.stopped = False
         self.adopts = adopt_strays()
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, MINDED)
         inherited = os.dup(life) if life >= 0 else -1
@@ -88,20 +89,24 @@ class Child:
         code = os.waitstatus_to_exitcode(self.status)
         return code if code >= 0 else 128 - code
 
-    def next_signal(self) -> None:
+    def next_signal(self) -> signal.Signals:
         """Sleep until something happens to us or to it, and pass it on."""
         if sys.platform == "linux":
             info = signal.sigwaitinfo(MINDED)
             number, from_terminal = signal.Signals(info.si_signo), info.si_code == _BY_KERNEL
         else:
             number = signal.Signals(signal.sigwait(MINDED))
-            from_terminal = _in_foreground()
+            from_terminal = _foreground() == os.getpgrp()
         if number == signal.SIGCHLD:
             self.reap()
         elif number not in _FROM_TERMINAL or not from_terminal:
             self.send(number)
-        if number == signal.SIGTSTP:
-            os.kill(os.getpid(), signal.SIGSTOP)
+        return number
+
+    def go_on(self) -> None:
+        """Let it go on after a stop."""
+        self.stopped = False
+        self.send(signal.SIGCONT)
 
     def send(self, number: signal.Signals) -> None:
         """Signal the process, unless it has ended."""
@@ -113,12 +118,15 @@ class Child:
         """Take in what has ended, the process or a stray; True if anything of it still runs."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:
                 return False
             if pid == 0:
                 return self.adopts or self.status is None
-            if pid == self.pid:
+            if os.WIFSTOPPED(status):
+                # With a terminal there is a shell that takes over, and lets us go on later.
+                self.stopped = pid == self.pid and _foreground() is not None
+            elif pid == self.pid:
                 self.status = status
 
 
@@ -134,13 +142,14 @@ def adopt_strays() -> bool:
         return False
 
 
-def _in_foreground() -> bool:
+def _foreground() -> int | None:
+    """The process group in the foreground of our terminal; None if we have no terminal."""
     for fd in (0, 1, 2):
         try:
-            return os.tcgetpgrp(fd) == os.getpgrp()
+            return os.tcgetpgrp(fd)
         except OSError:
             continue
-    return False
+    return None
 
 
 def describe(path: str | Path) -> str:

@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from headgate.core.views import Waiting
 from headgate.errors import HeadgateError
@@ -73,7 +73,7 @@ def run_program(
             label=describe(program.argv[0]),
             marked=True,
         )
-        with _StopOnSignal():
+        with _StopOnSignal(gate):
             lease = slot.acquire()
         if on_start is not None:
             on_start(lease)
@@ -109,7 +109,9 @@ def _under(
             say(f"ending {describe(program.argv[0])}: {ending[0]}")
             _end(child, mark, program.grace)
             break
-        child.next_signal()
+        if child.next_signal() == signal.SIGTSTP or child.stopped:
+            gate.suspend()
+            child.go_on()
     if child.reap() or (not child.adopts and carriers([mark])):
         left = sorted({pid for pids in carriers([mark]).values() for pid in pids})
         pids = f" (pid {', '.join(map(str, left))})" if left else ""
@@ -127,21 +129,33 @@ def _under(
 def _end(child: Child, mark: str, grace: float) -> None:
     def rest() -> set[int]:
         child.reap()
-        return family(child.pid) | {pid for pids in carriers([mark]).values() for pid in pids}
+        ours = family(os.getpid()) - {os.getpid()} if child.adopts else family(child.pid)
+        return ours | {pid for pids in carriers([mark]).values() for pid in pids}
 
     end(rest, grace)
     child.reap()
 
 
 class _StopOnSignal:
-    """While waiting, SIGTERM and its like end the wait cleanly, as Ctrl-C does."""
+    """While waiting, SIGTERM and its like end the wait cleanly, as Ctrl-C does.
+
+    A signal that we were started to ignore (nohup) is ignored. Ctrl-Z stops us between two
+    transactions: in the midst of one we would keep everyone out of the store.
+    """
+
+    def __init__(self, gate: Gate) -> None:
+        self._handlers = dict.fromkeys(_STOPPING, _stop)
+        self._handlers[signal.SIGTSTP] = lambda *_: gate.suspend()
+        self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            self._before = {n: signal.signal(n, _stop) for n in _STOPPING}
+            for number, handler in self._handlers.items():
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, handler)
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in getattr(self, "_before", {}).items():
+        for number, handler in self._before.items():
             signal.signal(number, handler)
 
 

@@ -27,12 +27,15 @@ class MemoryStore:
     def __init__(self, name: str = "", *, clock: Callable[[], int] | None = None) -> None:
         self.url = f"memory://{name}"
         self._clock = clock
+        self._offset = time.time_ns() - time.monotonic_ns()
         self.rows = _Rows()
         self._lock = threading.RLock()
 
     def now(self) -> int:
-        """Milliseconds since some moment before this process began."""
-        return self._clock() if self._clock else time.monotonic_ns() // 1_000_000
+        """Milliseconds that pass like time, from what the wall clock said at the beginning."""
+        if self._clock:
+            return self._clock()
+        return (time.monotonic_ns() + self._offset) // 1_000_000
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator["_Rows"]:
