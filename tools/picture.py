@@ -1,6 +1,6 @@
 """Draw the README's picture: run the demonstration in a terminal and keep one moment of it as SVG.
 
-    python tools/picture.py docs/demo.svg
+python tools/picture.py docs/demo.svg
 """
 
 import html
@@ -30,7 +30,7 @@ def record(command: list[str], seconds: float) -> str:
     """What a command has written to its terminal after so many seconds."""
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execv(command[0], command)
+        os.execv(command[0], command)  # noqa: S606 - no shell is wanted
     ioctl(terminal, TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     written, end = b"", time.monotonic() + seconds
     kept = b""
@@ -75,7 +75,7 @@ def draw(lines: list[str]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}">\n'
         f"<style>{_STYLE}</style>\n"
         f'<rect class="box" width="100%" height="100%" rx="8"/>'
-        f'<path class="bar" d="M0 8a8 8 0 0 1 8-8h{width - 16:.0f}a8 8 0 0 1 8 8v24h-{width:.0f}z"/>'
+        f'<path class="bar" d="M0 8a8 8 0 0 1 8-8h{width - 16:.0f}a8 8 0 0 1 8 8v24H0z"/>'
         f"{dots}\n{rows}\n</svg>\n"
     )
 

@@ -314,8 +314,17 @@ class Model:
     def settle(self) -> None:
         """Go through the line in order; whoever is blocked closes its lane.
 
-        Whoever can never fit stands aside.
+        Whoever can never fit stands aside. If somebody was let in, what was kept for others may
+        not be theirs any more (a wider view), so those it was kept from get another chance.
         """
+        before = len(self.tickets)
+        self._pass()
+        let_in = len(self.tickets) < before and any(
+            code == "kept" for reasons in self.blocked.values() for code, _ in reasons
+        )
+        self.unsettled = self.unsettled or let_in
+
+    def _pass(self) -> None:
         self.unsettled = False
         self.blocked = {}
         kept: dict[str, int] = {}

@@ -143,6 +143,20 @@ def test_a_newer_schema_is_refused(path: Path) -> None:
     assert rows(path, *TABLES) == before
 
 
+def test_a_file_that_was_upgraded_while_in_use_is_left_alone(path: Path) -> None:
+    """A process that was running when a newer headgate migrated the file writes no more to it."""
+    store = SqliteStore(path)
+    db = apsw.Connection(str(path))
+    db.pragma("user_version", 999)
+    db.close()
+    with (
+        pytest.raises(StoreTooNewError, match="schema 999"),
+        store.transaction(write=True) as tx,
+    ):
+        tx.set_note("x", "y")
+    store.close()
+
+
 BOTH = """
 import sys
 from pathlib import Path

@@ -187,6 +187,11 @@ class Outcome(NamedTuple):
     overtaken: list[Head]
 
 
+def any_kept(outcome: Outcome) -> bool:
+    """Whether someone was blocked by seats that were kept for another."""
+    return any(reason.code == "kept" for reasons in outcome.blocked.values() for reason in reasons)
+
+
 class Moves(NamedTuple):
     """What a pass asks of the rows."""
 

@@ -115,8 +115,11 @@ def settle(ledger: Ledger) -> None:
         ticket = ledger.tx.ticket(head.id)
         return head if ticket is None else make_head(ledger, lane, ticket)
 
+    before = len(ledger.granted)
     outcome = line.settle(heads, ledger.use, ledger.now, Moves(grant, follow, renew))
     ledger.blocked = outcome.blocked
+    if len(ledger.granted) > before and line.any_kept(outcome):
+        ledger.unsettled = True  # seats kept under one limit may have gone under a wider view
     for head in outcome.overtaken:
         ledger.tx.set_overtaken(head.id, _write_times(head.overtaken))
 

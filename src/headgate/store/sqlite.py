@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import apsw
 
@@ -47,6 +47,7 @@ class SqliteStore:
         self.folder: Path = path.with_name(path.name + ".members")
         self._clock = clock
         self._offset = 0
+        self._version = 0
         with self._translated():
             if not path.parent.is_dir():
                 raise StoreUnavailableError(
@@ -76,6 +77,8 @@ class SqliteStore:
             self._same_file()
             self._run("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
+                if write and self._number("PRAGMA user_version") > self._version:
+                    self._refuse(self._number("PRAGMA user_version"))
                 yield self._rows
                 self._rows.flush()
                 self._run("COMMIT")
@@ -115,13 +118,10 @@ class SqliteStore:
 
     def _migrate(self) -> None:
         steps = migrations()
-        newest = steps[-1][0]
+        newest = self._version = steps[-1][0]
         version = self._number("PRAGMA user_version")
         if version > newest:
-            raise StoreTooNewError(
-                f"the store {self.path} has schema {version}, written by a newer headgate; "
-                f"this one knows up to {newest}: upgrade headgate, or use another --store"
-            )
+            self._refuse(version)
         if version < newest or not self._rows.note(f"clock:{machine_id()}"):
             with self.transaction(write=True) as rows:
                 version = self._number("PRAGMA user_version")
@@ -134,6 +134,12 @@ class SqliteStore:
                     rows.set_note("uid", os.urandom(4).hex())
                 self._set_clock(rows)
         self._offset = int(self._rows.note(f"clock:{machine_id()}"))
+
+    def _refuse(self, version: int) -> NoReturn:
+        raise StoreTooNewError(
+            f"the store {self.path} has schema {version}, written by a newer headgate; "
+            f"this one knows up to {self._version}: upgrade headgate, or use another --store"
+        )
 
     def _set_clock(self, rows: "_Rows") -> None:
         """Once per boot, set the clock by the wall, but never behind what was written before."""
