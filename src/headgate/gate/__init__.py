@@ -2,7 +2,10 @@
 
 roll        who is alive, told by the kernel; how to wake one another
 strays      programs that carry a lease's mark, wherever they ended up
-clerk       group commit, wake-ups, timers, the watch: one thread, used by both faces
+errand      what a program wants done inside a transaction
+clerk       group commit: everybody's errands in as few transactions as possible
+lookout     the one thread: runs errands, hears wake-ups, keeps timers and the watch
+telling     how outcomes reach whoever asked
 lease       the seats a program holds, and how they are given back
 slot        the wait for them: `async with gate.slot(…)`, or plain `with`
 gate        the face for programs

@@ -8,15 +8,14 @@ It is the lookout's thread.
 """
 
 import os
-import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from headgate.core.views import Waiting
 from headgate.errors import CancelledWorkError, GateClosedError, HeadgateError, StoreError
@@ -24,14 +23,12 @@ from headgate.gate.errand import Errand, Terms, Undo, Wish
 from headgate.gate.lease import Lease
 from headgate.gate.lookout import Lookout
 from headgate.gate.roll import FolderRoll, HomeRoll, Roll
+from headgate.gate.telling import running_loop, tell
 from headgate.ledger import admit, leave, look, watch
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member, Tx
 from headgate.store.base import Store
 from headgate.store.machine import machine_id, pid_space
-
-if TYPE_CHECKING:
-    import asyncio
 
 T = TypeVar("T")
 _CURIOUS = 500
@@ -375,46 +372,6 @@ def _apply(errand: Errand, ledger: Ledger) -> None:
         raise
     except HeadgateError as error:
         errand.error = error
-
-
-def tell(calls: list[tuple[Errand, Callable[[], None]]]) -> None:
-    """Tell outcomes, each event loop's in one go."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
-    for errand, call in calls:
-        if errand.loop is None:
-            _call_safely(call)
-        else:
-            by_loop.setdefault(errand.loop, []).append(call)
-    for loop, some in by_loop.items():
-        call_in(loop, partial(_call_all, some))
-
-
-def _call_all(calls: list[Callable[[], None]]) -> None:
-    for call in calls:
-        _call_safely(call)
-
-
-def _call_safely(call: Callable[[], None]) -> None:
-    """Call back a program; its mistake is shown, and keeps no one else from being told."""
-    try:
-        call()
-    except Exception:  # noqa: BLE001 - whatever the program's own function raises
-        sys.excepthook(*sys.exc_info())
-
-
-def call_in(loop: "asyncio.AbstractEventLoop", function: Callable[[], Any]) -> None:
-    """Call something in an event loop's thread; at once if this is it."""
-    if running_loop() is loop:
-        function()
-        return
-    with suppress(RuntimeError):  # the loop may be gone, and with it whoever wanted to know
-        loop.call_soon_threadsafe(function)
-
-
-def running_loop() -> "asyncio.AbstractEventLoop | None":
-    """The event loop that runs in this thread, if any; loads nothing to find out."""
-    module = sys.modules.get("asyncio")
-    return None if module is None else module._get_running_loop()  # noqa: SLF001 - documented
 
 
 def _last_words(ledger: Ledger, id: int) -> str:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.core.views import Waiting
 from headgate.errors import GateClosedError, HeadgateError, UsageError, WaitTimeoutError
-from headgate.gate.clerk import Clerk, call_in, running_loop
+from headgate.gate.clerk import Clerk
 from headgate.gate.errand import Wish
 from headgate.gate.lease import Lease
+from headgate.gate.telling import call_in, running_loop
 from headgate.ledger.admit import Request
 
 if TYPE_CHECKING:

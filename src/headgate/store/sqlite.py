@@ -7,15 +7,13 @@ others before it counts. Commits are durable (`synchronous=FULL`).
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import apsw
 
-from headgate.core.line import Order
-from headgate.core.pools import Tuned
 from headgate.errors import (
     StoreCorruptError,
     StoreError,
@@ -23,15 +21,11 @@ from headgate.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
-from headgate.ledger.rows import Happening, Held, Lane, Lease, Member, Rest, Ticket
 from headgate.store.machine import machine_id, uptime_ms
-from headgate.store.schema import migrations, queries
+from headgate.store.schema import migrations
+from headgate.store.sqlite_rows import SQL, SqliteRows
 
-_EVENTS = 10_000
-_STRETCH = 1_000
 _PATIENCE = 30.0
-_NOWHERE = -(2**62)
-_SQL = queries()
 
 
 class SqliteStore:
@@ -62,7 +56,7 @@ class SqliteStore:
             self._run = self._db.cursor().execute
             self._use_wal()
             self._run(f"PRAGMA synchronous={synchronous}").fetchall()
-            self._rows = _Rows(self._run)
+            self._rows = SqliteRows(self._run)
             self._migrate()
         self.folder.mkdir(mode=0o700, exist_ok=True)
 
@@ -71,7 +65,7 @@ class SqliteStore:
         return self._clock() if self._clock else uptime_ms() + self._offset
 
     @contextmanager
-    def transaction(self, *, write: bool) -> Iterator["_Rows"]:
+    def transaction(self, *, write: bool) -> Iterator[SqliteRows]:
         """Open a transaction; BEGIN IMMEDIATE for one that writes."""
         with self._translated():
             self._same_file()
@@ -141,11 +135,11 @@ class SqliteStore:
             f"this one knows up to {self._version}: upgrade headgate, or use another --store"
         )
 
-    def _set_clock(self, rows: "_Rows") -> None:
+    def _set_clock(self, rows: SqliteRows) -> None:
         """Once per boot, set the clock by the wall, but never behind what was written before."""
         name = f"clock:{machine_id()}"
         if not rows.note(name):
-            start = max(time.time_ns() // 1_000_000, self._number(_SQL["latest_event"]))
+            start = max(time.time_ns() // 1_000_000, self._number(SQL["latest_event"]))
             rows.set_note(name, str(start - uptime_ms()))
 
     def _number(self, query: str) -> int:
@@ -195,227 +189,3 @@ def _wait_for_lock(tries: int) -> bool:
     pause = min(0.0002 * (tries + 1), 0.005)
     time.sleep(pause * (0.5 + random.random()))  # noqa: S311 - only spreads the waiters
     return tries * 0.005 < _PATIENCE
-
-
-class _Rows:
-    """The tables, through one connection. Valid inside a transaction.
-
-    Ids, events and the history of holds are written once per transaction, however many there are.
-    """
-
-    def __init__(self, run: Callable[..., Any]) -> None:
-        self._run = run
-        self._known_uid = ""
-        self._last_id: int | None = None
-        self._new_events: list[Happening] = []
-        self._new_holds: dict[str, list[int]] = {}
-
-    def flush(self) -> None:
-        """Write what was put off."""
-        if self._last_id is not None:
-            self._do("set_last_id", self._last_id)
-        for key, holds in self._new_holds.items():
-            count, mean = self._one("history", key) or (0, 0.0)
-            for held in holds:
-                count += 1
-                mean += (held - mean) / min(count, 16)
-            self._do("learn_hold", key, count, mean)
-        if self._new_events:
-            latest = 0
-            for row in self._new_events:
-                (latest,) = self._one("add_event", *row[1:])
-            if latest // 100 != (latest - len(self._new_events)) // 100:
-                self._do("trim_events", latest - _EVENTS)
-        self.forget()
-
-    def forget(self) -> None:
-        """Drop what was put off."""
-        self._last_id = None
-        self._new_events.clear()
-        self._new_holds.clear()
-
-    def _one(self, name: str, *values: object) -> Any:  # noqa: ANN401 - SQL knows, not we
-        return self._run(_SQL[name], values).fetchone()
-
-    def _all(self, name: str, *values: object) -> Any:  # noqa: ANN401 - as above
-        return self._run(_SQL[name], values).fetchall()
-
-    def _do(self, name: str, *values: object) -> None:
-        self._run(_SQL[name], values)
-
-    def uid(self) -> str:
-        if not self._known_uid:
-            self._known_uid = self.note("uid")
-        return self._known_uid
-
-    def next_id(self) -> int:
-        if self._last_id is None:
-            self._last_id = self._one("last_id")[0]
-        self._last_id += 1
-        return self._last_id
-
-    def note(self, name: str) -> str:
-        try:
-            row = self._one("note", name)
-        except apsw.SQLError:
-            return ""
-        return row[0] if row else ""
-
-    def set_note(self, name: str, text: str) -> None:
-        self._do("set_note", name, text)
-
-    def tuned(self) -> tuple[Tuned, ...]:
-        return tuple(Tuned(*row) for row in self._run(_SQL["tuned"]))
-
-    def tune(self, row: Tuned) -> None:
-        if row.says_nothing:
-            self._do("untune", row.name)
-        else:
-            self._do("tune", *row)
-
-    def lanes(self) -> list[Lane]:
-        return [Lane(*row) for row in self._run(_SQL["lanes"])]
-
-    def lane(self, like: Lane) -> int:
-        row = self._one("lane", *like[1:-1]) or self._one("add_lane", *like[1:-1])
-        return int(row[0])
-
-    def lane_by_id(self, lane: int) -> Lane:
-        return Lane(*self._one("lane_by_id", lane))
-
-    def add_ticket(self, row: Ticket) -> None:
-        self._do("add_ticket", *row)
-        self._do("wait_more", row.lane)
-        found = self._one("stretch_at", row.lane, *row.order)
-        if found:
-            *start, tickets = found
-            self._do("count_stretch", tickets + 1, row.lane, *start)
-            if tickets >= _STRETCH:
-                self._split(row.lane, start, tickets + 1)
-            return
-        first = self._one("first_stretch", row.lane)
-        if first:
-            self._do("drop_stretch", row.lane, *first[:3])
-        self._do("add_stretch", row.lane, *row.order, (first[3] if first else 0) + 1)
-
-    def _split(self, lane: int, start: list[int], tickets: int) -> None:
-        half = tickets // 2
-        middle = self._one("stretch_middle", lane, *start, half)
-        self._do("count_stretch", half, lane, *start)
-        self._do("add_stretch", lane, *middle, tickets - half)
-
-    def drop_ticket(self, id: int) -> Ticket | None:
-        found = self._one("drop_ticket", id)
-        if found is None:
-            return None
-        row = Ticket(*found)
-        *start, tickets = self._one("stretch_at", row.lane, *row.order)
-        if tickets > 1:
-            self._do("count_stretch", tickets - 1, row.lane, *start)
-        else:
-            self._do("drop_stretch", row.lane, *start)
-        if self._one("wait_less", row.lane)[0] == 0:
-            self._do("drop_lane", row.lane)
-        return row
-
-    def ticket(self, id: int) -> Ticket | None:
-        row = self._one("ticket", id)
-        return Ticket(*row) if row else None
-
-    def head(self, lane: int) -> Ticket | None:
-        row = self._one("head", lane)
-        return Ticket(*row) if row else None
-
-    def page(self, lane: int, after: Order | None, most: int) -> list[Ticket]:
-        start = after or (_NOWHERE, _NOWHERE, _NOWHERE)
-        return [Ticket(*row) for row in self._all("page", lane, *start, most)]
-
-    def rank(self, lane: int, order: Order) -> int:
-        found = self._one("stretch_at", lane, *order)
-        if found is None:
-            return 0
-        start = found[:3]
-        before = self._one("before_stretch", lane, *start)[0]
-        return int(before + self._one("within_stretch", lane, *start, *order)[0])
-
-    def set_overtaken(self, id: int, overtaken: str) -> None:
-        self._do("set_overtaken", overtaken, id)
-
-    def waiting_member(self, machine: str, besides: str) -> str:
-        row = self._one("waiting_member", machine, besides)
-        return row[0] if row else ""
-
-    def tickets_of(self, member: str) -> list[Ticket]:
-        return [Ticket(*row) for row in self._all("tickets_of", member)]
-
-    def count_tickets_of(self, member: str) -> int:
-        return int(self._one("count_tickets_of", member)[0])
-
-    def add_lease(self, row: Lease) -> None:
-        self._do("add_lease", *row)
-
-    def drop_lease(self, id: int) -> Lease | None:
-        row = self._one("drop_lease", id)
-        return Lease(*row) if row else None
-
-    def lease(self, id: int) -> Lease | None:
-        row = self._one("lease", id)
-        return Lease(*row) if row else None
-
-    def leases(self, after: int, most: int) -> list[Lease]:
-        return [Lease(*row) for row in self._all("leases", after, most)]
-
-    def leases_of(self, member: str) -> list[Lease]:
-        return [Lease(*row) for row in self._all("leases_of", member)]
-
-    def family(self, chain: int) -> list[Lease]:
-        return [Lease(*row) for row in self._all("family", chain)]
-
-    def families(self) -> list[Lease]:
-        return [Lease(*row) for row in self._run(_SQL["families"])]
-
-    def held(self) -> list[Held]:
-        return [Held(*row) for row in self._run(_SQL["held"])]
-
-    def change_lease(self, row: Lease) -> None:
-        self._do("change_lease", row.chain, row.lender, row.pid, row.cancel, row.id)
-
-    def rests(self) -> list[Rest]:
-        return [Rest(*row) for row in self._run(_SQL["rests"])]
-
-    def add_rest(self, row: Rest) -> None:
-        self._do("add_rest", *row)
-
-    def drop_rests(self, until: int) -> None:
-        self._do("drop_rests", until)
-
-    def learn_hold(self, key: str, held: int) -> None:
-        self._new_holds.setdefault(key, []).append(held)
-
-    def usual_hold(self, keys: Iterable[str]) -> float | None:
-        if self._new_holds:
-            self.flush()
-        known = [row[0] for key in keys if (row := self._one("usual_hold", key))]
-        return sum(known) / len(known) if known else None
-
-    def add_member(self, row: Member) -> None:
-        self._do("add_member", *row)
-
-    def drop_member(self, id: str) -> None:
-        self._do("drop_member", id)
-
-    def members(self) -> list[Member]:
-        return [Member(*row) for row in self._run(_SQL["members"])]
-
-    def add_event(self, row: Happening) -> None:
-        self._new_events.append(row)
-
-    def events(self, after: int, most: int, work: int) -> list[Happening]:
-        self.flush()
-        if work:
-            rows = self._all("newest_of" if after < 0 else "events_of", work, after, most)
-        elif after < 0:
-            rows = self._all("newest_events", most)
-        else:
-            rows = self._all("events", after, most)
-        return [Happening(*row) for row in rows]
