@@ -81,9 +81,9 @@ class Clerk:
         return errand.result  # type: ignore[no-any-return]
 
     def read(self, do: Callable[[Ledger], T]) -> T:
-        """Read in a transaction that sees one moment, after burying the dead."""
+        """Read in a transaction that sees one moment, after all that was asked for before."""
         if self._queue:
-            self.work()
+            self.run(lambda _: None)
         with self._lock:
             self.check_open()
             with self.store.transaction(write=False) as tx:

@@ -223,6 +223,10 @@ class Gate:
 
         self._clerk.submit(Errand(note))
 
+    def get_ready(self) -> None:
+        """Start what runs in the background now, and not with the first request."""
+        self._clerk.lookout.start()
+
     def suspend(self) -> None:
         """Stop this process as Ctrl-Z does, but never within a transaction."""
         with self._clerk.between_transactions():

@@ -40,7 +40,6 @@ class Lookout:
         self._watched: dict[int, str] = {}
         self._wake_fd = -1
         self._deadlines: dict[int, tuple[float, float]] = {}
-        self._nudged = False
         self._called = False
         self._stopping = False
 
@@ -58,12 +57,13 @@ class Lookout:
             os.set_blocking(self._pipe[0], False)
             os.set_blocking(self._pipe[1], False)
             self._poll.register(self._pipe[0], select.POLLIN)
-            self._thread = threading.Thread(
+            thread = threading.Thread(
                 target=_loop, args=(weakref.ref(self),), name="headgate", daemon=True
             )
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             try:
-                self._thread.start()  # with every signal blocked: they are the program's, not ours
+                thread.start()  # with every signal blocked: they are the program's, not ours
+                self._thread = thread
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
@@ -73,9 +73,6 @@ class Lookout:
 
     def nudge(self) -> None:
         """Make the thread look at what there is to do."""
-        if self._nudged:
-            return
-        self._nudged = True
         self.start()
         if self._pipe[1] >= 0:
             with suppress(BlockingIOError):
@@ -126,7 +123,6 @@ class Lookout:
         for fd, _ in events:
             if fd == self._pipe[0]:
                 os.read(fd, 4096)
-                self._nudged = False
             elif fd == self._wake_fd:
                 self._clerk.roll.drain()
                 self._called = True

@@ -80,7 +80,7 @@ def end(
         if not pids:
             return True
         forced = clock() >= deadline
-        for pid in pids if forced else pids - asked:
+        for pid in sorted(pids if forced else pids - asked):  # parents first, by their numbers
             _signal(pid, signal.SIGKILL if forced else signal.SIGTERM)
         asked |= pids
         time.sleep(0.02)

@@ -73,6 +73,7 @@ def run_program(
             label=describe(program.argv[0]),
             marked=True,
         )
+        gate.get_ready()
         with _StopOnSignal(gate):
             lease = slot.acquire()
         if on_start is not None:
