@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         StoreCorruptError,
         StoreError,
         StoreFullError,
+        StoreReplacedError,
         StoreTooNewError,
         StoreUnavailableError,
         TooHeavyError,
@@ -59,6 +60,7 @@ __all__ = [
     "StoreCorruptError",
     "StoreError",
     "StoreFullError",
+    "StoreReplacedError",
     "StoreTooNewError",
     "StoreUnavailableError",
     "TooHeavyError",
@@ -79,3 +81,8 @@ def __getattr__(name: str) -> object:
         module = "headgate.gate"
     found: object = getattr(import_module(module), name)
     return found
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not."""
+    return __all__

@@ -11,6 +11,7 @@ HeadgateError
 ├── GateClosedError       the gate was closed, or carried over a fork
 └── StoreError            the store did not answer as it must; nothing was granted
     ├── StoreUnavailableError   missing folder, no permission, read-only, locked for too long
+    │   └── StoreReplacedError  the file was removed or replaced while in use
     ├── StoreFullError          no space left to write
     ├── StoreCorruptError       the file is damaged, or is no headgate store
     └── StoreTooNewError        written by a newer headgate
@@ -70,6 +71,10 @@ class StoreError(HeadgateError):
 
 class StoreUnavailableError(StoreError):
     """The store cannot be reached or written."""
+
+
+class StoreReplacedError(StoreUnavailableError):
+    """The store's file is not the one that was opened."""
 
 
 class StoreFullError(StoreError):

@@ -445,7 +445,7 @@ def test_load_refuses_what_is_no_file(file: Path) -> None:
         (file.parent, "found a directory, expected a TOML file; name a file instead"),
         (file.with_name("pipe"), "found a device or a pipe, expected a TOML file; name a file"),
         (file / "below", "cannot be read: "),
-        (Path("a\0b"), "cannot be read: embedded null byte"),
+        (Path("a\0b"), "cannot be read: its name has a null character"),
     ):
         with pytest.raises(ConfigError, match=re.escape(problem)):
             load(path)

@@ -18,9 +18,10 @@ providers = st.builds(
     st.sampled_from(_ALNUM),
     st.text(_ALNUM + "._@+-", max_size=20),
 ).filter(lambda name: name != HOST)
-models = st.text(_MODEL, min_size=1, max_size=60)
+models = st.text(_MODEL, min_size=1, max_size=60).filter(lambda model: "//" not in f"/{model}/")
 keys = st.builds("{}/{}".format, providers, models)
-globs = st.builds("{}/{}".format, providers | st.just("*"), st.text(_MODEL + "*?", min_size=1))
+wild_models = st.text(_MODEL + "*?", min_size=1).filter(lambda model: "//" not in f"/{model}/")
+globs = st.builds("{}/{}".format, providers | st.just("*"), wild_models)
 
 
 @pytest.mark.parametrize(

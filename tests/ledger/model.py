@@ -273,7 +273,7 @@ class Model:
         self.granted.append(ticket)
 
     def release(self, id: int) -> bool:
-        """Give seats back; they rest where there is a cooldown."""
+        """Give seats back; they rest where there is a cooldown and a limit."""
         lease = next((one for one in self.leases if one.id == id), None)
         if lease is None:
             return False
@@ -282,7 +282,7 @@ class Model:
         for pool in KEYS[lease.key]:
             where = place(pool, lease.machine)
             freed = before[where] - self.held(where)
-            if freed and self.cooldown(pool):
+            if freed and self.cooldown(pool) and self.limit(pool) is not None:
                 self.rests.append((where, freed, self.now + self.cooldown(pool)))
         self.unsettled = True
         return True

@@ -343,21 +343,19 @@ def test_a_new_pool_counts_what_runs_already(world: World) -> None:
 
 
 def test_a_cooldown_without_a_limit_imposes_none(world: World) -> None:
-    """Seats rest where no limit is, and only count once there is one."""
+    """Seats freed where no limit is do not rest; once there is one, those freed afterwards do."""
     world.pools({})
     world.run(lambda ledger: tune.set_cooldown(ledger, "a", 1_000))
+    world.release(world.ask())
+    world.run(lambda ledger: tune.set_limit(ledger, "a", 1))
     first = world.ask()
+    assert world.held() == [first]
     world.release(first)
-    assert len(world.held()) == 0
-    world.ask()
-    assert len(world.held()) == 1
-    world.run(lambda ledger: tune.set_limit(ledger, "a", 2))
     waits = world.ask()
-    assert world.waiting() == [waits]
     assert world.queue()[0].code == "cooling"
     world.now += 1_000
     world.tidy()
-    assert waits in world.held()
+    assert world.held() == [waits]
 
 
 def test_a_changed_cooldown_leaves_resting_seats_alone(world: World) -> None:

@@ -7,7 +7,9 @@ call some of these often. Data goes to stdout, chatter to stderr.
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
+from typing import TextIO
 
 VERBS = {
     "run": "run a program when there is room for it",
@@ -46,6 +48,8 @@ Exit codes: the program's own from run (128+n on a signal), 75 no room, 124 wait
 def main(argv: list[str] | None = None) -> int:
     """Run a verb, and turn whatever goes wrong into a message and an exit code."""
     words = sys.argv[1:] if argv is None else argv
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     try:
         code = _dispatch(list(words))
         sys.stdout.flush()
@@ -53,8 +57,22 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.stdout = _nowhere()
         return 141
+    except OSError as error:
+        sys.stdout = _nowhere()
+        _complain(f"headgate: {error.strerror or error}")
+        return 125
+
+
+def _nowhere() -> TextIO:
+    """What is written here is lost: the output was closed, or nobody reads it any more."""
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - stays open
+
+
+def _complain(text: str) -> None:
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _dispatch(words: list[str]) -> int:
@@ -104,7 +122,7 @@ def _run(verb: str, words: list[str], options: dict[str, str]) -> int:
     try:
         return int(module.run(args))
     except HeadgateError as error:
-        print(f"headgate: {error}", file=sys.stderr)
+        _complain(f"headgate: {error}")
         return error.exit_code
 
 

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from headgate.cli.common import open_gate, print_json, say
+from headgate.cli.common import open_anyway, print_json, say
 from headgate.core.amounts import parse_duration
 from headgate.errors import HeadgateError, UsageError
 
@@ -18,7 +18,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Cancel each; one that cannot be cancelled does not keep the others."""
-    gate = open_gate(args)
+    gate = open_anyway(args)
     grace = gate.grace if args.grace is None else parse_duration(args.grace, "grace") / 1000
     results, code = [], 0
     for text in args.ids:
@@ -39,6 +39,6 @@ def run(args: Namespace) -> int:
 
 
 def _id(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
+    if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text)):
         raise UsageError(f"bad id {text!r}: expected a number, as shown by headgate queue")
     return int(text)

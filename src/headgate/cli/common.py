@@ -2,13 +2,25 @@
 
 import sys
 from argparse import Namespace
+from contextlib import suppress
 
+from headgate.errors import ConfigError
 from headgate.gate import Gate
+from headgate.store import open_store
 
 
 def open_gate(args: Namespace) -> Gate:
     """The gate that the global options and the environment point at."""
     return Gate.open(args.store, config=args.config_file)
+
+
+def open_anyway(args: Namespace) -> Gate:
+    """The same; but a broken configuration does not keep anyone from looking and cancelling."""
+    try:
+        return open_gate(args)
+    except ConfigError as error:
+        say(f"{error}\n(going on without it)")
+        return Gate(open_store(args.store))
 
 
 def print_json(value: object) -> None:
@@ -32,4 +44,5 @@ def plain(value: object) -> object:
 
 def say(text: str) -> None:
     """Tell a person something, beside the data."""
-    print(f"headgate: {text}", file=sys.stderr, flush=True)
+    with suppress(OSError):
+        print(f"headgate: {text}", file=sys.stderr, flush=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from headgate.cli import draw
-from headgate.cli.common import open_gate
+from headgate.cli.common import open_anyway
 from headgate.cli.queue import whole
 from headgate.core.views import Event
 
@@ -26,7 +26,7 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Show the last events, and with -f the next ones as they happen."""
     most = whole(args.most, "-n", least=0)
-    with open_gate(args) as gate:
+    with open_anyway(args) as gate:
         latest = gate.events(most=max(1, most))
         _tell(latest if most else (), as_json=args.json)
         if args.follow:

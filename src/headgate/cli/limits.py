@@ -73,7 +73,10 @@ def _change(gate: Gate, action: str, pool: str, value: str) -> None:
                 raise UsageError(f"there is no pool {pool}; headgate limits lists them")
             gate.restore(pool)
             did = f"{pool} is as configured again"
-    after = next(found for found in gate.status().pools if found.pool == pool)
+    after = next((found for found in gate.status().pools if found.pool == pool), None)
+    if after is None:
+        say(f"{pool} is as configured again: nothing is said about it any more")
+        return
     if action == "restore":
         did += f": {_as_words(after)}"
     elif after.limit is None and action == "cooldown":

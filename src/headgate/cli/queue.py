@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from headgate.cli import draw
-from headgate.cli.common import open_gate, print_json
+from headgate.cli.common import open_anyway, print_json
 from headgate.core.amounts import CLASSES, parse_priority, show_duration
 from headgate.core.views import Queue, Running, Waiting
 from headgate.errors import UsageError
@@ -48,7 +48,7 @@ def run(args: Namespace) -> int:
     """Show one page."""
     page, size = whole(args.page, "--page"), whole(args.size, "--size")
     skip = (page - 1) * size
-    with open_gate(args) as gate:
+    with open_anyway(args) as gate:
         queue = gate.queue(most=size, skip=skip)
         full = len(queue.running) >= size
         running = max(gate.status().running, size) if full else len(queue.running)

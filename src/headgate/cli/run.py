@@ -5,8 +5,10 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 
 from headgate.cli.common import open_gate, say
 from headgate.cli.progress import Progress
-from headgate.core.amounts import parse_duration
+from headgate.core.amounts import parse_duration, shown
 from headgate.errors import CancelledWorkError, HeadgateError, UsageError
+
+_LONG_AGO = 100_000_000
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -90,8 +92,13 @@ def _since(text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        return float(text)
+        moment = float(text)
     except ValueError:
         import time
 
         return time.time() - parse_duration(text, "since") / 1000
+    if moment < _LONG_AGO:
+        raise UsageError(
+            f"bad since {shown(text)}: expected seconds since the epoch, or a time ago such as 5m"
+        )
+    return moment

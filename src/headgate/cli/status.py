@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from headgate.cli import draw
-from headgate.cli.common import open_gate, print_json
+from headgate.cli.common import open_anyway, print_json
 from headgate.core.amounts import show_duration
 from headgate.core.views import PoolStatus, Status
 
@@ -37,7 +37,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Show all pools."""
-    with open_gate(args) as gate:
+    with open_anyway(args) as gate:
         status = gate.status()
     if args.json:
         print_json(as_json(status))

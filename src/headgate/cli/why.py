@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from headgate.cli import draw
-from headgate.cli.common import open_gate, print_json
+from headgate.cli.common import open_anyway, print_json
 from headgate.cli.events import event_json, event_line
 from headgate.cli.queue import running_json, waiting_json
 from headgate.core.amounts import show_duration
@@ -21,10 +21,10 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Tell all that is known."""
-    if not (args.id.isascii() and args.id.isdigit() and len(args.id) < 19):
+    if not (args.id.isascii() and args.id.isdigit() and len(args.id) < 19 and int(args.id)):
         raise UsageError(f"bad id {args.id!r}: expected a number, as shown by headgate queue")
     id = int(args.id)
-    with open_gate(args) as gate:
+    with open_anyway(args) as gate:
         found = gate.why(id)
         pools = [pool.pool for pool in gate.status().pools]
     if isinstance(found, Past):

@@ -63,7 +63,7 @@ def load(path: Path | None) -> Config:
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
+        why = error.strerror if isinstance(error, OSError) else "its name has a null character"
         raise ConfigError(
             f"{name}: cannot be read: {why}; expected a TOML file that you may read; "
             "name another, or write one with: headgate init"

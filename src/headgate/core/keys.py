@@ -130,6 +130,8 @@ def _tidy(text: str, what: str) -> str:
 
 
 def _check_model(text: str, model: str, what: str) -> None:
+    if model.startswith("/") or model.endswith("/") or "//" in model:
+        raise UsageError(f"bad {what} {shown(text)}: nothing between two slashes, or after one")
     odd = _NOT_IN_MODEL.search(model)
     if odd or not model.isprintable():
         found = odd.group() if odd else next(c for c in model if not c.isprintable())

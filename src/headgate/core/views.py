@@ -30,8 +30,10 @@ class PoolStatus(NamedTuple):
 
     @property
     def free(self) -> int | None:
-        """Seats that are neither held nor resting; None where there is no limit."""
-        return None if self.limit is None else max(0, self.limit - self.in_use - self.cooling)
+        """Seats that could be had now; None where there is no limit."""
+        if self.limit is None:
+            return None
+        return 0 if self.paused else max(0, self.limit - self.in_use - self.cooling)
 
 
 class Status(NamedTuple):
@@ -150,5 +152,7 @@ def explain(reason: Reason, now: int) -> str:
             return f"{reason.pool} can never hold {reason.used} seats, its limit is {reason.limit}"
         case "behind":
             return f"others are ahead in the line for {reason.pool}{figures}"
+        case "next":
+            return "it is about to be let in"
         case _:
             return f"{reason.code} {reason.pool}{figures}".strip()

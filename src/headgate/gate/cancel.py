@@ -3,13 +3,14 @@
 import os
 import select
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from headgate.errors import HeadgateError, UsageError
-from headgate.gate.strays import carriers, end
+from headgate.gate.strays import end, programs
 from headgate.ledger import leave
 from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Lease
+from headgate.ledger.rows import Lease, Member
 from headgate.store.machine import pid_space
 
 if TYPE_CHECKING:
@@ -25,12 +26,18 @@ def cancel(clerk: "Clerk", id: int, grace: float) -> str:
     A lease that its process minds is ended by that process. One that nobody minds any more is ended
     from here. Either way its seats are freed by the end of the program, never before.
     """
-    clerk.read(lambda _: None)  # bury the dead first: they cannot be cancelled
+    before = clerk.read(lambda ledger: _holder(ledger, id))  # the dead are buried first
+    orphaned = before is not None and not clerk.roll.listening(before.id)
+    if before is not None and orphaned and before.pid_space != pid_space():
+        raise HeadgateError(
+            f"{id} runs in another container, out of reach from here; cancel it there"
+        )
     lease = clerk.run(lambda ledger: _ask_to_end(ledger, id))
     if lease is None:
         return "withdrawn"
-    if not clerk.roll.listening(lease.member):
-        _end_orphan(clerk, lease, grace)
+    if orphaned:
+        mark = leave.mark(clerk.uid(), id)
+        end(partial(programs, clerk.roll, lease.member, mark), grace)
     deadline = time.monotonic() + grace + 5
     while clerk.read(lambda ledger: ledger.tx.lease(id)) is not None:
         if time.monotonic() > deadline:
@@ -72,13 +79,8 @@ def _ask_to_end(ledger: Ledger, id: int) -> Lease | None:
     return lease
 
 
-def _end_orphan(clerk: "Clerk", lease: Lease, grace: float) -> None:
-    where = clerk.read(
-        lambda ledger: next((m for m in ledger.tx.members() if m.id == lease.member), None)
-    )
-    if where is not None and where.pid_space != pid_space():
-        raise HeadgateError(
-            f"{lease.id} runs in another container, out of reach from here; cancel it there"
-        )
-    mark = leave.mark(clerk.uid(), lease.id)
-    end(lambda: carriers([mark]).get(mark, []), grace)
+def _holder(ledger: Ledger, id: int) -> Member | None:
+    lease = ledger.tx.lease(id)
+    if lease is None:
+        return None
+    return next((row for row in ledger.tx.members() if row.id == lease.member), None)

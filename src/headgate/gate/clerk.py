@@ -12,13 +12,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from headgate.core.views import Waiting
-from headgate.errors import CancelledWorkError, GateClosedError, HeadgateError, StoreError
+from headgate.errors import (
+    CancelledWorkError,
+    GateClosedError,
+    HeadgateError,
+    StoreError,
+    StoreUnavailableError,
+)
 from headgate.gate.errand import Errand, Terms, Undo, Wish
 from headgate.gate.lease import Lease
 from headgate.gate.lookout import Lookout
@@ -31,6 +37,7 @@ from headgate.store.base import Store
 from headgate.store.machine import machine_id, pid_space
 
 T = TypeVar("T")
+_PATIENCE = 3.0
 _CURIOUS = 500
 """How many of those who wait longest hear of their new position within a second."""
 
@@ -41,7 +48,9 @@ class Clerk:
     batch = 10_000
     """How many errands may share a transaction."""
 
-    def __init__(self, store: Store, pages: Pages, refresh: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, pages: Pages, refresh: Callable[[], None], view: str = ""
+    ) -> None:
         self.store = store
         self.machine = machine_id()
         self.lookout = Lookout(self)
@@ -54,6 +63,7 @@ class Clerk:
         """What is wrong with a configuration file that was changed: an event, in time."""
         self.closed = ""
         self._pages = pages
+        self._view = view
         self._refresh = refresh
         self._lock = threading.Lock()
         self._queue: deque[Errand] = deque()
@@ -66,7 +76,15 @@ class Clerk:
         if self.store.instant or self.lookout.is_this_thread():
             self.work()
             return
-        self.lookout.nudge()
+        try:
+            self.lookout.nudge()
+        except OSError as error:
+            with suppress(ValueError):
+                self._queue.remove(errand)
+            raise StoreUnavailableError(
+                f"cannot work on {self.store.url}: {error.strerror or error}; "
+                "this process has too many open files or threads"
+            ) from error
         if self.closed:  # there is nobody left to run it
             self.work()
 
@@ -134,14 +152,17 @@ class Clerk:
             self.waiters.pop(wish.id, None)
             self.leases.pop(wish.id, None)
             if wish.id:
-                leave.withdraw(ledger, wish.id, text="no longer wanted")
+                leave.withdraw(ledger, wish.id, text=wish.given_up or "no longer wanted")
 
         return Undo(undo, told)
 
     def close(self, *, stay_for_programs: bool = False) -> None:
         """Give everything back and go; or leave the leases to the programs that use them."""
         told: list[Errand] = []
-        with self._lock:
+        if not self._lock.acquire(timeout=_PATIENCE):
+            self.abandon()  # the store does not answer; whoever looks next finds this process gone
+            return
+        with _Held(self._lock):
             if self.closed:
                 return
             while self._queue:
@@ -163,6 +184,15 @@ class Clerk:
         with self._lock:
             self.store.close()
         self.work()  # whoever came too late hears of it
+
+    def give_up(self, error: StoreError) -> None:
+        """The store is not there any more: whoever waits for something from it hears of it."""
+        with self._lock:
+            waiting = list(self.waiters.values())
+            self.waiters.clear()
+            for wish in waiting:
+                wish.fail(error)
+        tell([(wish, wish.finish) for wish in waiting])
 
     def _take_leave(self, ledger: Ledger) -> None:
         for ticket in ledger.tx.tickets_of(self.roll.me):
@@ -197,7 +227,7 @@ class Clerk:
 
     def _ledger(self, tx: Tx) -> Ledger:
         self._refresh()
-        return Ledger(tx, self._pages, self.store.now(), self.roll, self.machine)
+        return Ledger(tx, self._pages, self.store.now(), self.roll, self.machine, view=self._view)
 
     def _work_off(self, told: list[Errand]) -> None:
         """Run what waits in one transaction, and note whom to tell; the caller has the lock."""
@@ -352,6 +382,20 @@ class Clerk:
             del self.waiters[wish.id]
             wish.fail(CancelledWorkError(why))
         return [wish for wish, _ in (*granted, *gone)]
+
+
+class _Held:
+    """A lock that was taken already, and is given back at the end."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        """Nothing left to do."""
+
+    def __exit__(self, *_: object) -> None:
+        """Give it back."""
+        self._lock.release()
 
 
 class _Commit(NamedTuple):

@@ -96,6 +96,8 @@ class Wish(Errand):
         self.id = 0
         self.lease: Lease | None = None
         self.withdrawn = False
+        self.given_up = ""
+        """Why nobody wants it any more."""
         self.waits = False
         self._clerk = clerk
         self._wait = wait

@@ -58,7 +58,7 @@ class Gate:
         self._config = config or configuration.Watched(None)
         self._view = view
         self._pages = Pages(self._config.config.pools)
-        self._clerk = Clerk(store, self._pages, self._reload)
+        self._clerk = Clerk(store, self._pages, self._reload, view)
         self._next_look = 0.0
         _OPEN.add(self)
 

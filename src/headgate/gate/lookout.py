@@ -13,10 +13,11 @@ import threading
 import time
 import weakref
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from headgate.core.amounts import show_duration
-from headgate.errors import GateClosedError, HoldExpiredError, StoreError
+from headgate.errors import GateClosedError, HoldExpiredError, StoreError, StoreReplacedError
 from headgate.gate.roll import FolderRoll
 from headgate.ledger import leave, watch
 from headgate.ledger.ledger import Ledger
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from headgate.gate.clerk import Clerk
 
 _TICK = 1.0
+_GONE = 10.0
+"""Seconds after which a store whose file is gone is not expected back."""
 
 
 class Lookout:
@@ -41,6 +44,7 @@ class Lookout:
         self._wake_fd = -1
         self._deadlines: dict[int, tuple[float, float]] = {}
         self._called = False
+        self._gone_since = 0.0
         self._stopping = False
 
     @property
@@ -53,7 +57,8 @@ class Lookout:
         with self._clerk.tiny_lock:
             if self._thread is not None or self._stopping:
                 return
-            self._pipe = os.pipe()
+            if self._pipe[0] < 0:
+                self._pipe = os.pipe()
             os.set_blocking(self._pipe[0], False)
             os.set_blocking(self._pipe[1], False)
             self._poll.register(self._pipe[0], select.POLLIN)
@@ -64,6 +69,8 @@ class Lookout:
             try:
                 thread.start()  # with every signal blocked: they are the program's, not ours
                 self._thread = thread
+            except RuntimeError as error:
+                raise OSError(f"no thread can be started: {error}") from error
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
@@ -74,9 +81,10 @@ class Lookout:
     def nudge(self) -> None:
         """Make the thread look at what there is to do."""
         self.start()
-        if self._pipe[1] >= 0:
-            with suppress(BlockingIOError):
-                os.write(self._pipe[1], b"!")
+        with self._clerk.tiny_lock:  # so that the pipe is not closed in between
+            if self._pipe[1] >= 0:
+                with suppress(BlockingIOError):
+                    os.write(self._pipe[1], b"!")
 
     def call(self) -> None:
         """Make the thread find out what others did for this process."""
@@ -95,11 +103,13 @@ class Lookout:
     def abandon(self) -> None:
         """Let go of every descriptor in a forked child, where the thread does not exist."""
         self._stopping = True
-        for fd in (*self._watched, *self._pipe):
-            if fd >= 0:
-                os.close(fd)
-        self._watched = {}
-        self._pipe = (-1, -1)
+        with self._clerk.tiny_lock:
+            ours = (*self._watched, *self._pipe)
+            self._watched = {}
+            self._pipe = (-1, -1)
+            for fd in ours:
+                if fd >= 0:
+                    os.close(fd)
 
     def set_deadline(self, lease: int, seconds: float) -> None:
         """End a lease if it is still held after so long."""
@@ -131,6 +141,12 @@ class Lookout:
                 ended = True
         try:
             self._see_to_it(ended=ended)
+            self._gone_since = 0.0
+        except StoreReplacedError as error:
+            self._gone_since = self._gone_since or time.monotonic()
+            if time.monotonic() - self._gone_since > _GONE:
+                self._clerk.give_up(error)
+            time.sleep(_TICK / 10)
         except StoreError:
             time.sleep(
                 _TICK / 10
@@ -181,14 +197,12 @@ class Lookout:
             if lease is None:
                 del self._deadlines[id]
             elif now >= deadline:
+                from headgate.gate import overdue
+
                 del self._deadlines[id]
                 allowed = show_duration(seconds * 1000)
                 text = f"held longer than its pool's max_hold of {allowed}"
-                self._clerk.run(
-                    lambda ledger, lease=lease, text=text: ledger.tell(  # type: ignore[misc]
-                        "overdue", text, work=lease.id, key=lease.key, task=lease.task
-                    )
-                )
+                self._clerk.run(partial(overdue.note, id=lease.id, text=text))
                 lease.end(HoldExpiredError(f"lease {id} was {text}; its work is being ended"))
 
     def _rewatch(self) -> None:

@@ -1,9 +1,10 @@
 """End programs that nobody minds any more and that hold their seats for too long."""
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
-from headgate.gate.strays import carriers, end
+from headgate.gate.strays import end, programs
 from headgate.ledger import leave
 from headgate.ledger.ledger import Ledger
 
@@ -18,16 +19,14 @@ def end_orphans(clerk: "Clerk") -> None:
 
     The seats are freed by the end of the programs, and by nothing else.
     """
-    for mark, id in clerk.read(_overdue):
-        clerk.run(lambda ledger, id=id: _note(ledger, id))  # type: ignore[misc]
-
-        def find(mark: str = mark) -> list[int]:
-            return carriers([mark]).get(mark, [])
-
+    for mark, id, member in clerk.read(_overdue):
+        text = "held longer than its pool's max_hold, with no process of headgate left to end it"
+        clerk.run(partial(note, id=id, text=text))
+        find = partial(programs, clerk.roll, member, mark)
         threading.Thread(target=end, args=(find, _GRACE), daemon=True).start()
 
 
-def _overdue(ledger: Ledger) -> list[tuple[str, int]]:
+def _overdue(ledger: Ledger) -> list[tuple[str, int, str]]:
     if not any(pool.max_hold for pool in ledger.book.pools.values()):
         return []
     found = []
@@ -40,13 +39,13 @@ def _overdue(ledger: Ledger) -> list[tuple[str, int]]:
             and ledger.now - lease.granted > min(holds)
             and not ledger.census.listening(lease.member)
         ):
-            found.append((leave.mark(ledger.tx.uid(), lease.id), lease.id))
+            found.append((leave.mark(ledger.tx.uid(), lease.id), lease.id, lease.member))
     return found
 
 
-def _note(ledger: Ledger, id: int) -> None:
+def note(ledger: Ledger, id: int, text: str) -> None:
+    """Remember why a lease is being ended."""
     lease = ledger.tx.lease(id)
     if lease is not None:
-        text = "held longer than its pool's max_hold, with no process of headgate left to end it"
         ledger.tx.change_lease(lease._replace(cancel=text))
         ledger.tell("overdue", text, work=id, key=lease.key, task=lease.task)

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from headgate.gate.strays import carriers
+from headgate.errors import StoreUnavailableError
+from headgate.gate.strays import carriers, holders
 from headgate.ledger.rows import Member
 
 _OLD = 3600
@@ -41,12 +42,18 @@ class FolderRoll:
         """Make this process known as alive; the rows that name it come later."""
         if self._life >= 0:
             return
-        self.folder.mkdir(mode=0o700, exist_ok=True)
-        self._clear_up()
-        for kind in ("life", "wake"):
-            os.mkfifo(self._path(self.me, kind), 0o600)
-        self._life = os.open(self._path(self.me, "life"), os.O_RDONLY | os.O_NONBLOCK)
-        self._wake = os.open(self._path(self.me, "wake"), os.O_RDWR | os.O_NONBLOCK)
+        try:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            self._clear_up()
+            for kind in ("life", "wake"):
+                os.mkfifo(self._path(self.me, kind), 0o600)
+            self._life = os.open(self._path(self.me, "life"), os.O_RDONLY | os.O_NONBLOCK)
+            self._wake = os.open(self._path(self.me, "wake"), os.O_RDWR | os.O_NONBLOCK)
+        except OSError as error:
+            self.leave(remove=True)
+            raise StoreUnavailableError(
+                f"cannot use {self.folder}, where the store keeps its pipes: {error.strerror}"
+            ) from error
 
     @property
     def wake_fd(self) -> int:
@@ -107,6 +114,11 @@ class FolderRoll:
     def alive(self, member: str) -> bool:
         """Whether anything that inherited the member's life still runs."""
         return member == self.me or self._open(member, "life")
+
+    def users(self, member: str) -> list[int]:
+        """The processes that keep a member alive, other than its own and those who look."""
+        pids = holders(str(self._path(member, "life").resolve()))
+        return [pid for pid in pids if pid != os.getpid()]
 
     def watch(self, member: str) -> int | None:
         """A descriptor on which poll() reports an error once the member has ended."""
@@ -180,6 +192,10 @@ class HomeRoll:
     def listening(self, member: str) -> bool:
         """Whether the member's gate is open."""
         return member in _AT_HOME
+
+    def users(self, member: str) -> list[int]:
+        """No program of its own."""
+        return []
 
     def watch(self, member: str) -> int | None:
         """Nobody needs watching here."""

@@ -6,7 +6,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headgate.core.views import Waiting
-from headgate.errors import GateClosedError, HeadgateError, UsageError, WaitTimeoutError
+from headgate.errors import (
+    GateClosedError,
+    HeadgateError,
+    StoreUnavailableError,
+    UsageError,
+    WaitTimeoutError,
+)
 from headgate.gate.clerk import Clerk
 from headgate.gate.errand import Wish
 from headgate.gate.lease import Lease
@@ -15,6 +21,9 @@ from headgate.ledger.admit import Request
 
 if TYPE_CHECKING:
     import asyncio
+
+
+_PATIENCE = 3.0
 
 
 class Slot:
@@ -45,14 +54,16 @@ class Slot:
         done = threading.Event()
         wish = self._wish(lambda _: done.set(), self._on_wait)
         in_time = False
+        wish.given_up = "stopped while it waited"
         try:
             self._clerk.submit(wish)
-            in_time = done.wait(self._wait or None)
+            in_time = done.wait(self._limit())
+            wish.given_up = f"waited for {self._wait}s, its time was up"
         finally:
             if not in_time:
                 gone = threading.Event()
                 self._clerk.submit(self._clerk.withdraw(wish, lambda _: gone.set()))
-                gone.wait()
+                gone.wait(_PATIENCE)  # if the store does not answer, it is done when it does
         if not in_time:
             raise self._too_late()
         return self._won(wish)
@@ -68,9 +79,10 @@ class Slot:
         wish.loop = loop
         self._clerk.submit(wish)
         try:
-            async with asyncio.timeout(self._wait or None):
+            async with asyncio.timeout(self._limit()):
                 await future
         except TimeoutError:
+            wish.given_up = f"waited for {self._wait}s, its time was up"
             await self._abandon(wish)
             raise self._too_late() from None
         except asyncio.CancelledError:
@@ -144,7 +156,15 @@ class Slot:
         lease.on_end = self._on_end
         return lease
 
-    def _too_late(self) -> WaitTimeoutError:
+    def _limit(self) -> float | None:
+        """How long to wait; who does not want to wait at all still gives the store a moment."""
+        return _PATIENCE if self._wait == 0 else self._wait
+
+    def _too_late(self) -> HeadgateError:
+        if not self._wait:
+            return StoreUnavailableError(
+                f"the store {self._clerk.store.url} did not answer within {_PATIENCE:g}s"
+            )
         return WaitTimeoutError(f"no seat became free within {self._wait:g}s")
 
     async def _abandon(self, wish: Wish) -> None:
@@ -156,7 +176,7 @@ class Slot:
         errand = self._clerk.withdraw(wish, lambda _: _resolve(done))
         errand.loop = loop
         self._clerk.submit(errand)
-        await asyncio.shield(done)
+        await asyncio.wait([done], timeout=_PATIENCE)
 
 
 def _resolve(future: "asyncio.Future[None]") -> None:

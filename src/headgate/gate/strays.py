@@ -11,6 +11,10 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headgate.gate.roll import Roll
 
 MARK = "HEADGATE_LEASE"
 _PROC = Path("/proc")
@@ -60,6 +64,24 @@ def _marked_by_psutil() -> Iterator[tuple[int, str]]:
             continue
         if mark and process.status() != psutil.STATUS_ZOMBIE:
             yield process.pid, mark
+
+
+def programs(roll: "Roll", member: str, mark: str) -> set[int]:
+    """All processes that a lease's program still has: by its mark, and by its member's pipe."""
+    return {*carriers([mark]).get(mark, ()), *roll.users(member)}
+
+
+def holders(path: str) -> list[int]:
+    """The processes that have a file open, where the system tells."""
+    found = []
+    for name in os.listdir(_PROC) if (_PROC / "self" / "fd").exists() else ():  # noqa: PTH208
+        with suppress(OSError):
+            if name.isdigit() and any(
+                os.readlink(f"/proc/{name}/fd/{fd}") == path  # noqa: PTH115 - thousands of them
+                for fd in os.listdir(f"/proc/{name}/fd")  # noqa: PTH208 - as above
+            ):
+                found.append(int(name))
+    return found
 
 
 def end(

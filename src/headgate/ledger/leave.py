@@ -11,6 +11,8 @@ def release(ledger: Ledger, id: int, kind: str = "released", text: str = "") -> 
         return False
     _free(ledger, lease)
     held = max(0, ledger.now - lease.granted)
+    if kind == "released" and lease.cancel:
+        kind, text = "cancelled", lease.cancel
     if kind == "released":
         ledger.tx.learn_hold(lease.key, held)
     ledger.tell(kind, text or f"held {held / 1000:.1f}s", work=id, key=lease.key, task=lease.task)
@@ -20,7 +22,8 @@ def release(ledger: Ledger, id: int, kind: str = "released", text: str = "") -> 
 
 def _free(ledger: Ledger, lease: Lease) -> None:
     """Count off the seats that nobody of the lease's family goes on using, and let them rest."""
-    pools = [pool for pool in ledger.book.of(lease.key) if pool.cooldown > 0]
+    seen = ledger.under(ledger.view)
+    pools = [p for p in seen.of(lease.key) if p.cooldown > 0 and p.limit is not None]
     if pools:
         ledger.tx.drop_rests(ledger.now)
         names = [pool.name for pool in pools]
@@ -60,10 +63,8 @@ def bury(ledger: Ledger, member: str) -> None:
     """Take everything from a member that has ended."""
     drop_tickets(ledger, member)
     for lease in ledger.tx.leases_of(member):
-        if lease.cancel:
-            release(ledger, lease.id, "cancelled", lease.cancel)
-        else:
-            release(ledger, lease.id, "lost", "its last process ended without a release")
+        kind = "cancelled" if lease.cancel else "lost"
+        release(ledger, lease.id, kind, lease.cancel or "its last process ended without a release")
     ledger.tx.drop_member(member)
     ledger.buried.append(member)
 

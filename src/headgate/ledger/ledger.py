@@ -36,11 +36,14 @@ class Ledger:
     (leases that came out of the line), `buried` (members found dead).
     """
 
-    def __init__(self, tx: Tx, pages: Pages, now: int, census: Census, machine: str) -> None:
+    def __init__(
+        self, tx: Tx, pages: Pages, now: int, census: Census, machine: str, *, view: str = ""
+    ) -> None:
         self.tx = tx
         self.now = now
         self.census = census
         self.machine = machine
+        self.view = view
         self.book = pages.book(tx.tuned())
         self.woken: set[str] = set()
         self.granted: dict[int, Lease] = {}

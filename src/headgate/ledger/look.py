@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from headgate.core import line
 from headgate.core.amounts import FOREVER
-from headgate.core.keys import matches
+from headgate.core.keys import HOST, matches
 from headgate.core.line import Head, Need, Order, Reason
 from headgate.core.pools import Pool
 from headgate.core.views import (
@@ -43,6 +43,7 @@ class Survey:
         self.lanes = {lane.id: lane for lane in ledger.lanes()}
         self.blocked: dict[int, tuple[Reason, ...]] = {}
         self.needs: dict[int, tuple[Need, ...]] = {}
+        self._found_ends: dict[str, list[float]] = {}
         queue = [head for lane in self.lanes.values() if (head := self._first(lane))]
         heapify(queue)
         use = ledger.use
@@ -116,18 +117,30 @@ class Survey:
         hold = self._usual_hold(reason.pool)
         if limit is None or hold is None:
             return pause or None
-        return pause + round(hold * position / limit)
+        ends = self._ends(reason.pool, hold)
+        if not ends:
+            return pause + round(hold * position / limit)
+        rounds, place_in_round = divmod(position - 1, len(ends))
+        return pause + round(ends[place_in_round] + rounds * hold)
+
+    def _ends(self, pool: str, hold: float) -> list[float]:
+        """In how many milliseconds the seats in use may be free, soonest first."""
+        if pool not in self._found_ends:
+            ages = (
+                self.ledger.now - lease.granted
+                for lease in self.ledger.tx.leases(0, 1_000)
+                if matches(pool, lease.key)
+            )
+            # What has outlasted the usual is likely to go on for a good while.
+            self._found_ends[pool] = sorted(hold - age if age < hold else age / 2 for age in ages)
+        return self._found_ends[pool]
 
     def _usual_hold(self, pool: str) -> float | None:
-        """How long seats of this pool are held: as lately, or as long as they are held already."""
-        held = [row for row in self.ledger.tx.held() if matches(pool, row.key)]
+        """How long seats of this pool were held lately."""
+        held = [row.key for row in self.ledger.tx.held() if matches(pool, row.key)]
         waiting = [lane.key for lane in self.lanes.values() if matches(pool, lane.key)]
         tx = self.ledger.tx
-        usual = tx.usual_hold(row.key for row in held) or tx.usual_hold(waiting)
-        if usual is None or not held:
-            return usual
-        leases = sum(row.leases for row in held)
-        return max(usual, self.ledger.now - sum(row.granted for row in held) / leases)
+        return tx.usual_hold(held) or tx.usual_hold(waiting)
 
     def in_order(self) -> Iterator[tuple[Lane, Ticket]]:
         """Everyone who waits, in the order of the line."""
@@ -189,7 +202,8 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
         )
     unlimited: dict[str, int] = {}
     for row in held:
-        if all(pool.limit is None for pool in book.of(row.key) if pool.name != "host"):
+        own = [pool for pool in book.of(row.key) if pool.name != HOST or not row.key]
+        if all(pool.limit is None for pool in own):
             name = row.key or "(no model)"
             unlimited[name] = unlimited.get(name, 0) + row.leases
     running = sum(row.leases for row in held) + len(ledger.tx.families())

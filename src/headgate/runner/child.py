@@ -67,13 +67,7 @@ class Child:
         try:
             if inherited >= 0:
                 os.set_inheritable(inherited, True)
-            self.pid = os.posix_spawn(
-                find_program(argv[0]),
-                argv,
-                environment,
-                setsigmask=mask - set(MINDED),
-                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
-            )
+            self.pid = _spawn(find_program(argv[0]), argv, environment, mask - set(MINDED))
         except BaseException:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             raise
@@ -128,6 +122,20 @@ class Child:
                 self.stopped = pid == self.pid and _foreground() is not None
             elif pid == self.pid:
                 self.status = status
+
+
+def _spawn(
+    path: str, argv: list[str], environment: Mapping[str, str], mask: set[signal.Signals | int]
+) -> int:
+    """Start a program; a script that does not say by what is run by the shell, as shells do."""
+    unset = [signal.SIGPIPE, signal.SIGXFSZ]  # Python ignores these, programs should not
+    try:
+        return os.posix_spawn(path, argv, environment, setsigmask=mask, setsigdef=unset)
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+    shell = ["/bin/sh", path, *argv[1:]]
+    return os.posix_spawn(shell[0], shell, environment, setsigmask=mask, setsigdef=unset)
 
 
 def adopt_strays() -> bool:

@@ -18,6 +18,7 @@ from headgate.errors import HeadgateError
 from headgate.gate import Gate, Lease
 from headgate.gate.strays import MARK, carriers, end, family
 from headgate.runner.child import Child, describe, find_program
+from headgate.runner.keeper import keep_seats
 
 CANNOT_START = 126
 NOT_FOUND = 127
@@ -53,9 +54,12 @@ def run_program(
     on_start: Callable[[Lease], None] | None = None,
 ) -> int:
     """Run a program when there is room for it; returns the exit code to end with."""
+    ending: list[HeadgateError] = []
     try:
         find_program(program.argv[0])
-        ending: list[HeadgateError] = []
+    except OSError as error:
+        return _cannot_start(program, error, say)
+    try:
 
         def on_end(why: HeadgateError) -> None:
             ending.append(why)
@@ -83,9 +87,11 @@ def run_program(
         return 128 + stopped.number
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
-    except OSError as error:
-        say(f"cannot start {program.argv[0]}: {error.strerror}")
-        return NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_START
+
+
+def _cannot_start(program: Program, error: OSError, say: Callable[[str], None]) -> int:
+    say(f"cannot start {program.argv[0]}: {error.strerror}")
+    return NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_START
 
 
 def _under(
@@ -98,9 +104,9 @@ def _under(
     terminal = _Terminal()
     try:
         child = Child(program.argv, {**os.environ, **lease.environment}, gate.life_fd)
-    except BaseException:
+    except OSError as error:
         lease.release()
-        raise
+        return _cannot_start(program, error, say)
     gate.started(lease, child.pid)
     mark = lease.environment[MARK]
     while child.reap() or child.status is None:
@@ -120,7 +126,7 @@ def _under(
             f"{describe(program.argv[0])} has ended, but something it started still runs{pids}; "
             f"its seats stay taken until that ends (headgate cancel {lease.id})"
         )
-        gate.leave_behind()
+        keep_seats(gate, mark)
     else:
         lease.release()
     terminal.restore()

@@ -18,6 +18,7 @@ from headgate.errors import (
     StoreCorruptError,
     StoreError,
     StoreFullError,
+    StoreReplacedError,
     StoreTooNewError,
     StoreUnavailableError,
 )
@@ -50,6 +51,13 @@ class SqliteStore:
                 )
             if not path.exists():
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            if not os.access(
+                path, os.R_OK | os.W_OK
+            ):  # SQLite would leave read-only files beside it
+                raise StoreUnavailableError(
+                    f"the store {path} cannot be opened for writing; "
+                    "check the permissions of the file and of its folder"
+                )
             self._db = apsw.Connection(str(path))
             self._inode = os.stat(path).st_ino  # noqa: PTH116 - the hot path below compares it
             self._db.set_busy_handler(_wait_for_lock)
@@ -58,7 +66,7 @@ class SqliteStore:
             self._run(f"PRAGMA synchronous={synchronous}").fetchall()
             self._rows = SqliteRows(self._run)
             self._migrate()
-        self.folder.mkdir(mode=0o700, exist_ok=True)
+            self.folder.mkdir(mode=0o700, exist_ok=True)
 
     def now(self) -> int:
         """Milliseconds on a clock that all processes of this boot agree on."""
@@ -105,7 +113,7 @@ class SqliteStore:
         except FileNotFoundError:
             same = False
         if not same:
-            raise StoreUnavailableError(
+            raise StoreReplacedError(
                 f"the store {self.path} was removed or replaced while in use; "
                 "what runs goes on, restart this process to use the file that is there now"
             )

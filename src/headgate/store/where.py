@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from headgate.core.amounts import shown
 from headgate.errors import StoreUnavailableError, UsageError
 from headgate.store.base import Store
 
@@ -27,7 +28,7 @@ def open_store(url: str | None = None) -> Store:
     whole = url or default_url()
     scheme, found, rest = whole.partition("://")
     if not found:
-        raise UsageError(f"bad store {whole!r}: expected sqlite:///path/to/file or memory://[NAME]")
+        raise UsageError("bad store: expected sqlite:///path/to/file or memory://[NAME]")
     match scheme:
         case "memory":
             from headgate.store.memory import MemoryStore
@@ -41,18 +42,24 @@ def open_store(url: str | None = None) -> Store:
             if not rest.startswith("/"):
                 raise UsageError(f"bad store {whole!r}: expected an absolute path, sqlite:///path")
             path = Path(rest)
+            if not path.name:
+                raise UsageError(
+                    f"bad store {whole!r}: expected the path of a file, sqlite:///path"
+                )
             if path.parent == state_folder():
                 _make(path.parent)
             return SqliteStore(path)
         case _:
             raise UsageError(
-                f"bad store {whole!r}: {scheme!r} is not known; use sqlite:///path or memory://"
+                f"bad store: {shown(scheme)} is not known; use sqlite:///path or memory://"
             )
 
 
 def _make(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_mode & 0o077:
+            folder.chmod(0o700)
     except OSError as error:
         raise StoreUnavailableError(
             f"cannot make the state folder {folder}: {error.strerror}; "
