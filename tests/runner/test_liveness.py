@@ -341,3 +341,31 @@ class TestContainers:
         begun = time.monotonic()
         container.kill()
         starts(waiter, begun)
+
+    def test_what_a_program_left_running_keeps_its_seat_everywhere(self, one: Box) -> None:
+        """A stray without the pipe is counted even where nobody can see it."""
+        leave = (
+            "import subprocess as s; s.Popen(['sleep', '1000'], start_new_session=True, "
+            "stdin=s.DEVNULL, stdout=s.DEVNULL, stderr=s.DEVNULL)"
+        )
+        both = f'headgate run -m a/b -- "{sys.executable}" -c "{leave}"; echo over; exec cat'
+        first = self.inside(one, "sh", "-c", both.replace("headgate", HEADGATE, 1))
+        assert first.line() == "over"
+        second = self.run(one, "echo up; exec cat")
+        assert "1/1" in second.line(stream="stderr")
+        first.kill()  # and with it all that is in its namespace
+        assert second.line() == "up"
+        assert second.end() == 0
+
+
+def test_an_orphan_that_shed_its_environment_is_ended(one: Box) -> None:
+    """`cancel` finds what still has the pipe, though nothing of it carries the mark."""
+    program = one.run("-m", "a/b", "--", "env", "-i", "sleep", "1000")
+    pid = int(until(lambda: sum(row[13] for row in one.rows("lease"))))
+    program.kill()
+    one.pids.append(pid)
+    assert [row["state"] for row in one.running()] == ["orphaned"]
+    one.headgate("cancel", str(one.running()[0]["id"]), "--grace", "5s")
+    until(lambda: gone(pid))
+    assert one.running() == []
+    assert [event[7] for event in one.events("cancelled")] == ["cancelled by hand"]

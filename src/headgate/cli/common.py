@@ -4,6 +4,7 @@ import sys
 from argparse import Namespace
 from contextlib import suppress
 
+from headgate.config import Defaults
 from headgate.errors import ConfigError
 from headgate.gate import Gate
 from headgate.store import open_store
@@ -20,7 +21,7 @@ def open_anyway(args: Namespace) -> Gate:
         return open_gate(args)
     except ConfigError as error:
         say(f"{error}\n(going on without it)")
-        return Gate(open_store(args.store))
+        return Gate(open_store(args.store), config=Defaults())
 
 
 def print_json(value: object) -> None:

@@ -5,6 +5,6 @@ mistake: where it is, what was found there, and what is allowed. What is legal b
 becomes a warning.
 """
 
-from headgate.config.file import GRACE, Config, Watched, default_path, find, load
+from headgate.config.file import GRACE, Config, Defaults, Watched, default_path, find, load
 
-__all__ = ["GRACE", "Config", "Watched", "default_path", "find", "load"]
+__all__ = ["GRACE", "Config", "Defaults", "Watched", "default_path", "find", "load"]

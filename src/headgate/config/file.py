@@ -86,6 +86,19 @@ def load(path: Path | None) -> Config:
     return parse(text, str(path))._replace(path=path)
 
 
+class Defaults:
+    """No file at all, whatever there is."""
+
+    problem: str | None = None
+
+    def __init__(self) -> None:
+        self.config = load(None)
+
+    def fresh(self) -> Config | None:
+        """Nothing ever changes."""
+        return None
+
+
 class Watched:
     """A file that may change, appear or vanish at any time, and the last good Config of it.
 

@@ -53,7 +53,11 @@ class Gate:
     """An open gate: asks for seats, holds them, tells what is going on. Any thread may use it."""
 
     def __init__(
-        self, store: Store, *, config: configuration.Watched | None = None, view: str = ""
+        self,
+        store: Store,
+        *,
+        config: configuration.Watched | configuration.Defaults | None = None,
+        view: str = "",
     ) -> None:
         self._config = config or configuration.Watched(None)
         self._view = view
