@@ -113,16 +113,18 @@ class Clerk:
             return do(self._ledger(tx))
 
     def work(self) -> None:
-        """Run all errands that wait, then tell their outcomes."""
-        while True:
-            told: list[Errand] = []
-            try:
-                with self._lock:
-                    self._work_off(told)
-            finally:
-                tell([(errand, errand.finish) for errand in told])
-            if not self._queue:
-                return
+        """Run the errands that wait, then tell their outcomes; what comes meanwhile is next."""
+        told: list[Errand] = []
+        try:
+            with self._lock:
+                self._work_off(told)
+        finally:
+            tell([(errand, errand.finish) for errand in told])
+        if self._queue:
+            if self.store.instant or self.closed:
+                self.work()
+            else:
+                self.lookout.nudge()
 
     def mind(self, lease: Lease, max_hold: float | None) -> None:
         """Look after a lease: somebody may cancel it, or its pool may put an end to it."""
@@ -138,10 +140,12 @@ class Clerk:
         A plain thread waits until it is done; an event loop does not.
         """
         self.leases.pop(id, None)
+        if self.store.instant or running_loop() is not None:
+            self.submit(Undo(lambda ledger: leave.release(ledger, id)))
+            return
         done = threading.Event()
         self.submit(Undo(lambda ledger: leave.release(ledger, id), lambda _: done.set()))
-        if running_loop() is None:
-            done.wait()
+        done.wait()
 
     def withdraw(self, wish: Wish, told: Callable[[Errand], None] | None = None) -> Errand:
         """An errand that leaves nothing of a wish behind, however far it has come."""

@@ -58,7 +58,7 @@ def ask(ledger: Ledger, request: Request) -> int:
     if not waits:
         for need in needs:
             ledger.use.take(need.place, newcomer.cls, need.seats)
-        _grant(ledger, _lease(ledger, id, request, chain), waited=0)
+        _grant(ledger, _lease(ledger, id, request, chain), needs, waited=0)
         return id
     lane = ledger.tx.lane(
         Lane(0, request.machine, request.key, request.cls, request.lender, request.view, 0)
@@ -164,11 +164,11 @@ def _grant_ticket(ledger: Ledger, lane: Lane, ticket: Ticket) -> None:
         lane.lender,
         lane.view,
     )
-    _, chain = ledger.needs(
+    needs, chain = ledger.needs(
         lane.key, lane.machine, ticket.weight, lender=lane.lender, view=lane.view
     )
     lease = _lease(ledger, ticket.id, request, chain)
-    _grant(ledger, lease, waited=ledger.now - ticket.arrived)
+    _grant(ledger, lease, needs, waited=ledger.now - ticket.arrived)
     ledger.woken.add(ticket.member)
 
 
@@ -192,14 +192,16 @@ def _lease(ledger: Ledger, id: int, request: Request, chain: int) -> Lease:
     )
 
 
-def _grant(ledger: Ledger, lease: Lease, waited: int) -> None:
+def _grant(ledger: Ledger, lease: Lease, needs: tuple[Need, ...], waited: int) -> None:
     if lease.lender:
         lender = ledger.tx.lease(lease.lender)
         if lender is not None and not lender.chain:
             ledger.tx.change_lease(lender._replace(chain=lease.chain))
     ledger.tx.add_lease(lease)
     ledger.granted[lease.id] = lease
-    if lease.chain or ledger.counts_views:
+    if lease.chain:
         ledger.recount()
+    else:
+        ledger.count_elsewhere(lease, needs)
     text = f"after {waited / 1000:.1f}s in line" if waited else ""
     ledger.tell("granted", text, work=lease.id, key=lease.key, task=lease.task)

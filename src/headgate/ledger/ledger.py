@@ -55,6 +55,7 @@ class Ledger:
         self._use: Use | None = None
         self._lanes: list[Lane] | None = None
         self._counted: set[str] = set()
+        self._views: set[str] = set()
 
     @property
     def use(self) -> Use:
@@ -80,9 +81,10 @@ class Ledger:
     def under(self, view: str) -> Book:
         """The book as seen through a view, with the seats of pools that only it names counted."""
         seen = self.book.under(view)
-        if view:
+        if view and self._use is not None and view not in self._views:
+            self._views.add(view)
             extra = set(read_view(view)) - self._counted
-            if extra and self._use is not None:
+            if extra:
                 self._count(self._use, extra)
                 self._counted |= extra
         return seen
@@ -107,6 +109,7 @@ class Ledger:
         """Look at the pools again after one was changed; whoever waits may profit."""
         self.book = self._pages.book(self.tx.tuned())
         self._use = None
+        self._views.clear()
         self.unsettled = True
 
     def recount(self) -> None:
@@ -118,10 +121,13 @@ class Ledger:
                 if rest.until > self.now:
                     self._use.rest(rest.place, rest.seats)
 
-    @property
-    def counts_views(self) -> bool:
-        """Whether seats are counted for pools that only somebody's view names."""
-        return self._use is not None and len(self._counted) > len(self.book.pools)
+    def count_elsewhere(self, lease: Lease, needs: tuple[Need, ...]) -> None:
+        """Count a lease in pools that it did not ask: those that only another's view names."""
+        if self._use is not None and len(self._counted) > len(needs):
+            asked = {need.pool.name for need in needs}
+            for name in self._counted - asked:
+                if matches(name, lease.key):
+                    self._use.take(place(name, lease.machine), lease.cls, lease.weight)
 
     def uncount(self, lease: Lease) -> None:
         """Take an unrelated lease that was removed off the count, if there is one already."""
