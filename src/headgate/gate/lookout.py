@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 import weakref
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -43,6 +42,7 @@ class Lookout:
         self._watched: dict[int, str] = {}
         self._wake_fd = -1
         self._deadlines: dict[int, tuple[float, float]] = {}
+        self._nudged = False
         self._called = False
         self._gone_since = 0.0
         self._stopping = False
@@ -80,11 +80,12 @@ class Lookout:
 
     def nudge(self) -> None:
         """Make the thread look at what there is to do."""
-        self.start()
-        with self._clerk.tiny_lock:  # so that the pipe is not closed in between
-            if self._pipe[1] >= 0:
-                with suppress(BlockingIOError):
-                    os.write(self._pipe[1], b"!")
+        if self._thread is None:
+            self.start()
+        with self._clerk.tiny_lock:  # so that the pipe is not closed or emptied in between
+            if not self._nudged and self._pipe[1] >= 0:
+                os.write(self._pipe[1], b"!")
+                self._nudged = True
 
     def call(self) -> None:
         """Make the thread find out what others did for this process."""
@@ -132,7 +133,9 @@ class Lookout:
         ended = False
         for fd, _ in events:
             if fd == self._pipe[0]:
-                os.read(fd, 4096)
+                with self._clerk.tiny_lock:
+                    os.read(fd, 4096)
+                    self._nudged = False
             elif fd == self._wake_fd:
                 self._clerk.roll.drain()
                 self._called = True
