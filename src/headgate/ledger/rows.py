@@ -79,17 +79,13 @@ class Lease(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Seats held by all unrelated leases of one machine, key and class.
-
-    `granted` is the sum of the moments at which they were granted.
-    """
+    """Seats held by all unrelated leases of one machine, key and class."""
 
     machine: str
     key: str
     cls: str
     seats: int
     leases: int
-    granted: int
 
 
 class Rest(NamedTuple):

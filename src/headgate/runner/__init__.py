@@ -2,6 +2,7 @@
 
 program     the whole of it: wait for seats, run, give them back or leave them to what still runs
 child       the process: started with the terminal, its mark and the pipe that proves its life
+keeper      what stays behind for processes that outlive their program
 """
 
 from headgate.runner.program import Program, run_program

@@ -70,7 +70,7 @@ class _Rows:
         self._tickets: dict[int, Ticket] = {}
         self._by_member: dict[tuple[str, str], int] = {}
         self._leases: dict[int, Lease] = {}
-        self._held: dict[tuple[str, str, str], tuple[int, int, int]] = {}
+        self._held: dict[tuple[str, str, str], tuple[int, int]] = {}
         self._chained: dict[int, None] = {}
         self._rests: list[Rest] = []
         self._history: dict[str, tuple[int, float]] = {}
@@ -228,13 +228,9 @@ class _Rows:
 
     def _hold(self, row: Lease, change: int) -> None:
         group = (row.machine, row.key, row.cls)
-        seats, leases, granted = self._held.get(group, (0, 0, 0))
+        seats, leases = self._held.get(group, (0, 0))
         if leases + change:
-            self._held[group] = (
-                seats + change * row.weight,
-                leases + change,
-                granted + change * row.granted,
-            )
+            self._held[group] = (seats + change * row.weight, leases + change)
         else:
             self._held.pop(group, None)
 

@@ -125,7 +125,7 @@ SELECT * FROM lease WHERE chain = ? AND chain <> 0 ORDER BY id
 SELECT * FROM lease WHERE chain <> 0 ORDER BY chain, id
 
 -- name: held
-SELECT machine, key, cls, sum(weight), count(*), sum(granted) FROM lease WHERE chain = 0
+SELECT machine, key, cls, sum(weight), count(*) FROM lease WHERE chain = 0
 GROUP BY machine, key, cls
 
 -- name: change_lease
