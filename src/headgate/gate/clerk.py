@@ -348,12 +348,14 @@ class Clerk:
                 spots, stuck = self._spots(ledger)
                 plan = watch.plan(ledger, self.roll.me, waiting=bool(self.waiters))
             told += self._apply_news(granted, gone)
-            self.lookout.follow(plan)
+            leaving = self.lookout.on_watch and not self.waiters
+            if not leaving:  # else the post is handed on first, in a transaction
+                self.lookout.follow(plan)
         tell([(errand, errand.finish) for errand in told])
         tell([(wish, partial(wish.news, spot)) for wish, spot in spots])
         for lease, why in ends:
             lease.end(CancelledWorkError(why))
-        return stuck or plan.vacant
+        return stuck or plan.vacant or leaving
 
     def _gone(self, ledger: Ledger, mine: set[int]) -> list[tuple[Wish, str]]:
         """Tickets of this process that somebody took out of the line."""
