@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Self
 from headgate import config as configuration
 from headgate.core.amounts import (
     parse_duration,
+    parse_limit,
     parse_priority,
     parse_task,
     parse_weight,
@@ -169,8 +170,6 @@ class Gate:
 
     def set_limit(self, pool: str, limit: int) -> None:
         """Set a pool's limit by hand: persisted, and live at once everywhere."""
-        from headgate.core.amounts import parse_limit
-
         name, seats = parse_pattern(pool), parse_limit(limit)
         self._clerk.run(lambda ledger: tune.set_limit(ledger, name, seats))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from headgate.core.keys import HOST, NO_KEY, matches
 from headgate.core.line import Need, Reason, Use
-from headgate.core.pools import Book, Declared, Pool, Tuned, book, read_view
+from headgate.core.pools import Book, Declared, Tuned, book, read_view
 from headgate.ledger.rows import Census, Happening, Lane, Lease, Ticket, Tx
 
 
@@ -194,8 +194,3 @@ def chain_seats(members: list[Lease], names: Iterable[str]) -> dict[str, Lease]:
                 if where not in heaviest or lease.weight > heaviest[where].weight:
                     heaviest[where] = lease
     return heaviest
-
-
-def limited(pools: Iterable[Pool]) -> bool:
-    """Whether any of these pools could make work wait."""
-    return any(pool.limit is not None or pool.paused_until is not None for pool in pools)
