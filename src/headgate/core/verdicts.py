@@ -1,0 +1,552 @@
+r"""The table by which answers and lines of output are judged. The first rule that applies decides.
+
+A rule is for answers, or, if it has a `line`, for lines of an agent's output. All the conditions
+that it names must hold. In the configuration it is one table of the array `classify`; those
+rules come before the ones below:
+
+    [[classify]]
+    name = "corp-gateway"
+    provider = "corp*"            # or several; * and ? as in the names of pools
+    status = [429, "500-599"]     # any refusal but 401 and 403 if left out
+    header = { "x-reason" = "^seats$" }
+    code = ["too_many_sessions"]  # a code or a type in the body, as it stands there
+    body = "seats? (taken|gone)"  # a pattern, found anywhere in what the body says
+    signal = "concurrency-limited"
+    account = true                # for the whole account, not for one model
+
+    [[classify]]
+    name = "my-agent"
+    profile = "my-agent"          # only in the output of this kind of agent
+    line = "FATAL: upstream said (?P<status>\\d+): (?P<body>.*)"   # from the start of the line
+    signal = "quoted"             # what the line quotes is judged as an answer
+
+`signal = "none"` says that what the rule describes says nothing about capacity. `retry = false`
+says that a refusal's word on when to come back is not to be believed.
+
+The order below matters. A code tells more than words do; words on how many at once tell more than
+a code that means any limit; a status alone tells least.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from headgate.core.amounts import shown
+from headgate.core.keys import HOST, parse_pattern
+from headgate.core.signals import ACCEPTED, CONCURRENCY, OVERLOADED, QUOTA, RATE, REFUSALS
+from headgate.errors import ConfigError, UsageError
+
+NONE = "none"
+"""The signal of a rule for what says nothing about capacity."""
+QUOTED = "quoted"
+"""The signal of a rule for lines that quote an answer: its `status` and `body` are judged."""
+
+
+class Rule(NamedTuple):
+    """What an answer or a line looks like, and what that means."""
+
+    name: str
+    signal: str
+    provider: tuple[str, ...] = ()
+    status: tuple[int | range, ...] = ()
+    header: Mapping[str, str] = {}
+    """Patterns by the name of the header, in lower case."""
+    code: tuple[str, ...] = ()
+    """In lower case; one of them is enough."""
+    body: str = ""
+    profile: str = ""
+    line: str = ""
+    account: bool = False
+    retry: bool = True
+
+
+STATUSES: Mapping[str, int] = {
+    "authentication_error": 401,
+    "permission_error": 403,
+    "insufficient_quota": 429,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "resource_exhausted": 429,
+    "throttlingexception": 429,
+    "server_is_overloaded": 503,
+    "unavailable": 503,
+    "overloaded_error": 529,
+}
+"""The status an error inside a stream stands for, if it gives none itself."""
+
+_LIMIT = (429,)
+_BUSY = (429, range(500, 600))
+_UNIFIED = "anthropic-ratelimit-unified-status"
+_CLAIM = "anthropic-ratelimit-unified-representative-claim"
+_REJECTED = {_UNIFIED: "^rejected$"}
+
+ANSWERS = (
+    # One request that is too large by itself: to wait does not help, and others are not concerned.
+    Rule("openai-too-large", NONE, status=_LIMIT, body=r"^request too large for "),
+    Rule(
+        "openrouter-too-large",
+        NONE,
+        status=(402,),
+        body=r"fewer max_tokens|can only afford|prompt tokens limit exceeded",
+    ),
+    # Too many at once. Some providers word it as a quota or a rate, so these words come first.
+    Rule(
+        "at-once",
+        CONCURRENCY,
+        status=_LIMIT,
+        body=r"concurren|simultaneous|in[- ]flight|parallel (?:requests|sessions|connections)|"
+        r"too many (?:open|active) (?:requests|sessions|connections|streams)|并发",
+    ),
+    Rule("zai-concurrency", CONCURRENCY, status=_LIMIT, code=("1302",)),
+    # Nothing more until somebody pays.
+    Rule(
+        "unpaid",
+        QUOTA,
+        status=(400, 402, 429),
+        code=(
+            "insufficient_quota",
+            "billing_hard_limit_reached",
+            "billing_not_active",
+            "exceeded_current_quota_error",
+            "1113",
+            "1309",
+            "1313",
+        ),
+        account=True,
+        retry=False,
+    ),
+    Rule("payment-required", QUOTA, status=(402,), account=True, retry=False),
+    Rule(
+        "anthropic-credit",
+        QUOTA,
+        status=(400,),
+        code=("invalid_request_error",),
+        body=r"^your credit balance is too low",
+        account=True,
+        retry=False,
+    ),
+    Rule(
+        "balance",
+        QUOTA,
+        status=_LIMIT,
+        body=r"insufficient (?:account )?balance|balance is (?:too low|insufficient)|余额不足",
+        account=True,
+        retry=False,
+    ),
+    # Nothing more until a window of hours or days is over.
+    Rule(
+        "claude-window",
+        QUOTA,
+        status=_LIMIT,
+        header={**_REJECTED, _CLAIM: "^(?:five_hour|seven_day)$"},
+        account=True,
+    ),
+    Rule("claude-window-of-a-model", QUOTA, status=_LIMIT, header=_REJECTED),
+    Rule(
+        "usage-limit",
+        QUOTA,
+        status=_LIMIT,
+        code=("usage_limit_reached", "1308", "1310"),
+        account=True,
+    ),
+    Rule(
+        "usage-limit-words",
+        QUOTA,
+        status=_LIMIT,
+        body=r"reached your (?:[\w-]{1,20} ){0,3}usage limit|usage limit (?:has been )?reached|"
+        r"monthly limit exhausted",
+        account=True,
+    ),
+    # A day's quota comes with a delay of seconds, which is that of another limit.
+    Rule(
+        "gemini-day",
+        QUOTA,
+        status=_LIMIT,
+        code=("resource_exhausted",),
+        body=r"per_?day",
+        retry=False,
+    ),
+    Rule("gemini-quota", QUOTA, status=_LIMIT, code=("quota_exhausted",)),
+    Rule("zai-day", QUOTA, status=_LIMIT, code=("1304",)),
+    Rule("openrouter-day", QUOTA, status=_LIMIT, body=r"free-models-per-day"),
+    Rule(
+        "bedrock-day",
+        QUOTA,
+        status=_LIMIT,
+        code=("throttlingexception",),
+        body=r"(?:tokens|requests) per day",
+    ),
+    Rule(
+        "moonshot-day",
+        QUOTA,
+        status=_LIMIT,
+        code=("rate_limit_reached_error",),
+        body=r"\btpd\b",
+        account=True,
+    ),
+    # Upstream's own trouble.
+    Rule(
+        "overloaded",
+        OVERLOADED,
+        status=_BUSY,
+        code=(
+            "overloaded_error",
+            "overloaded",
+            "server_is_overloaded",
+            "server_overloaded",
+            "engine_overloaded_error",
+            "model_capacity_exhausted",
+            "serviceunavailableexception",
+            "modelnotreadyexception",
+            "1305",
+        ),
+    ),
+    Rule(
+        "overloaded-words",
+        OVERLOADED,
+        status=_BUSY,
+        body=r"\boverloaded\b|\bat capacity\b|\bhigh demand\b|访问量过大",
+    ),
+    # Too many in a while.
+    Rule(
+        "window-words",
+        RATE,
+        status=_LIMIT,
+        body=r"per[_ -]?(?:second|minute|hour)|(?:\bper |/ ?)min\b|\b(?:\d{1,9}k?)?[rt]pm\b|"
+        r"too many tokens",
+    ),
+    # The share of a limit that OpenRouter has at somebody else's, whoever asks.
+    Rule(
+        "openrouter-upstream",
+        OVERLOADED,
+        status=_LIMIT,
+        body=r"^provider returned error$|rate-limited upstream",
+    ),
+    # Providers whose limits are of one kind only.
+    Rule(
+        "counts-at-once",
+        CONCURRENCY,
+        provider=("umans*", "deepseek*", "featherless*"),
+        status=_LIMIT,
+    ),
+    Rule("azure", RATE, provider=("azure*",), status=_LIMIT),
+    Rule(
+        "anthropic",
+        RATE,
+        provider=("anthropic*",),
+        status=_LIMIT,
+        code=("rate_limit_error", "rate_limit"),
+    ),
+    Rule(
+        "rate",
+        RATE,
+        status=(429, 503),
+        code=(
+            "rate_limit_exceeded",
+            "rate_limit_reached_error",
+            "resource_exhausted",
+            "slow_down",
+            "throttlingexception",
+            "1303",
+        ),
+    ),
+    Rule("cloudflare", RATE, status=_LIMIT, body=r"error (?:code: )?1015\b"),
+    Rule("unavailable", OVERLOADED, status=(503, 529)),
+)
+
+_CODEX = r"(?:ERROR: |Error: |stream error: |Reconnecting\.\.\. \d{1,3}/\d{1,3} \()*"
+_WINDOW = r"(?:5-hour|session|daily|weekly|monthly|usage|org's|team's)"
+_LITELLM = r"(?:.{0,120} - )?(?:litellm\.exceptions\.\w{1,40}: )?litellm\."
+
+LINES = (
+    Rule(
+        "claude-rejected",
+        QUOTED,
+        profile="claude",
+        line=r"API Error: Request rejected \((?P<status>[45]\d\d)\)(?P<body>.*)",
+    ),
+    Rule(
+        "claude-api-error",
+        QUOTED,
+        profile="claude",
+        line=r"API Error:? \(?(?P<status>[45]\d\d)"
+        r"(?P<body>\)?$| (?:[{\[·]|Overloaded|Rate limit|Too many ).*)",
+    ),
+    Rule(
+        "claude-repeated",
+        QUOTED,
+        profile="claude",
+        line=r"API Error: Repeated (?P<status>529) Overloaded errors",
+    ),
+    Rule(
+        "claude-throttled",
+        RATE,
+        profile="claude",
+        line=r"API Error: Server is temporarily limiting requests",
+    ),
+    Rule(
+        "claude-credit",
+        QUOTA,
+        profile="claude",
+        line=r"Credit balance is too low(?: ·|$)",
+        account=True,
+        retry=False,
+    ),
+    Rule(
+        "claude-limit",
+        QUOTA,
+        profile="claude",
+        line=rf"You've (?:hit|reached) your (?:{_WINDOW} ){{0,4}}limit(?: [·∙]|$)|"
+        rf"(?:5-hour|Session|Weekly) limit reached [·∙] resets |"
+        r"Claude AI usage limit reached\|(?P<reset>\d{10})$",
+        account=True,
+    ),
+    Rule(
+        "claude-limit-of-a-model",
+        QUOTA,
+        profile="claude",
+        line=rf"You've (?:hit|reached) your (?:[A-Z][\w.]{{1,20}} |{_WINDOW} ){{1,4}}limit [·∙]|"
+        r"[A-Z][\w.]{1,20} (?:weekly )?limit reached [·∙] resets ",
+    ),
+    Rule(
+        "codex-retries",
+        QUOTED,
+        profile="codex",
+        line=rf"{_CODEX}exceeded retry limit, last status: (?P<status>[45]\d\d)\b",
+    ),
+    Rule(
+        "codex-status",
+        QUOTED,
+        profile="codex",
+        line=rf"{_CODEX}unexpected status (?P<status>[45]\d\d) [\w -]{{0,40}}: (?P<body>.*)",
+    ),
+    Rule(
+        "codex-stream",
+        RATE,
+        profile="codex",
+        line=rf"{_CODEX}stream disconnected before completion: Rate limit (?:reached|is exceeded)",
+    ),
+    Rule(
+        "codex-quota",
+        QUOTA,
+        profile="codex",
+        line=rf"{_CODEX}Quota exceeded\.(?: Check your plan|$)",
+        account=True,
+        retry=False,
+    ),
+    Rule(
+        "codex-limit",
+        QUOTA,
+        profile="codex",
+        line=rf"{_CODEX}You've hit your usage limit\.",
+        account=True,
+    ),
+    Rule(
+        "codex-limit-of-a-model",
+        QUOTA,
+        profile="codex",
+        line=rf"{_CODEX}You've hit your usage limit for [\w.-]{{1,60}}\.",
+    ),
+    Rule(
+        "codex-capacity",
+        OVERLOADED,
+        profile="codex",
+        line=rf"{_CODEX}Selected model is at capacity\.",
+    ),
+    Rule(
+        "gemini-attempt",
+        QUOTED,
+        profile="gemini",
+        line=r"Attempt \d{1,3} failed with status (?P<status>[45]\d\d)\. "
+        r"Retrying with backoff\.\.\.(?P<body>.*)",
+    ),
+    Rule(
+        "gemini-delay",
+        RATE,
+        profile="gemini",
+        line=r"Attempt \d{1,3} failed: You have exhausted your capacity on this model\.",
+    ),
+    Rule(
+        "gemini-exhausted",
+        QUOTA,
+        profile="gemini",
+        line=r"\[API Error: You have exhausted your (?:capacity|daily quota) on this model\.",
+    ),
+    Rule(
+        "gemini-api-error",
+        QUOTED,
+        profile="gemini",
+        line=r"\[API Error: (?P<body>\[?\{.{0,200}?\"code\": ?(?P<status>429|5\d\d)\b.*)",
+    ),
+    Rule(
+        "opencode-error",
+        QUOTED,
+        profile="opencode",
+        line=r"Error: (?P<body>(?:Too Many Requests|Rate limit (?:reached|exceeded)|"
+        r"This request would exceed your |Number of [\w -]{1,40} has exceeded your ).*)",
+    ),
+    Rule(
+        "opencode-overloaded",
+        OVERLOADED,
+        profile="opencode",
+        line=r"Error: Overloaded$",
+    ),
+    Rule(
+        "opencode-log",
+        QUOTED,
+        profile="opencode",
+        line=r"ERROR +\S{0,40}\d\d:\d\d:\d\d.{0,2000}?\bAI_APICallError: "
+        r"(?P<body>(?:Too Many Requests|Rate limit (?:reached|exceeded)|"
+        r"This request would exceed your |Number of [\w -]{1,40} has exceeded your ).*)",
+    ),
+    Rule(
+        "litellm-rate",
+        QUOTED,
+        line=rf"{_LITELLM}RateLimitError: (?P<body>.*)",
+    ),
+    Rule(
+        "litellm-overloaded",
+        OVERLOADED,
+        line=rf"{_LITELLM}(?:InternalServerError|ServiceUnavailableError): .*\b[Oo]verloaded",
+    ),
+    Rule(
+        "aider-rate",
+        QUOTED,
+        profile="aider",
+        line=r"The API provider has rate limited you\. Try again later",
+    ),
+    Rule(
+        "sdk-rate",
+        QUOTED,
+        line=r"(?:openai|anthropic)\.RateLimitError: Error code: (?P<status>429) - (?P<body>.*)",
+    ),
+)
+
+BUILTIN = (*ANSWERS, *LINES)
+
+
+def parse_rules(value: object, where: str) -> tuple[Rule, ...]:
+    """The rules of a configuration; one ConfigError with all that is wrong with them."""
+    if not isinstance(value, list):
+        raise ConfigError(
+            f"{where}: found {shown(value)}, expected an array of tables; write [[classify]]"
+        )
+    wrong: list[str] = []
+    rules = []
+    for number, entry in enumerate(value, 1):
+        if isinstance(entry, dict):
+            here: list[str] = []
+            rules.append(_read_rule(entry, number, here))
+            wrong += (f"{where}: entry {number}: {text}" for text in here)
+        else:
+            wrong.append(f"{where}: entry {number}: found {shown(entry)}, expected a table")
+    if wrong:
+        more = [f"{where}: and {len(wrong) - 20} more like these"] if len(wrong) > 20 else []
+        raise ConfigError("\n".join([*wrong[:20], *more]))
+    return tuple(rules)
+
+
+def _read_rule(entry: Mapping[str, object], number: int, wrong: list[str]) -> Rule:
+    rule: dict[str, Any] = {"name": f"entry {number}", "signal": NONE}
+    for key, found in entry.items():
+        if key not in _READERS:
+            wrong.append(f"{shown(key)}: unknown; allowed here: {', '.join(_READERS)}")
+            continue
+        read, allowed = _READERS[key]
+        try:
+            rule[key] = read(found)
+        except (UsageError, re.error, OverflowError, RecursionError) as error:
+            why = f" ({error})" if isinstance(error, re.error) else ""
+            wrong.append(f"{key}: found {shown(found)}{why}, expected {allowed}")
+    named = set(entry)
+    if "signal" not in named:
+        wrong.append(f"signal: missing, expected {_SIGNAL}")
+    if "line" in named:
+        odd = named & {"provider", "status", "header", "code", "body"}
+        wrong += (f"{key}: not beside line, which is for output" for key in sorted(odd))
+    else:
+        if not named & {"status", "header", "code", "body"}:
+            wrong.append("says not when it applies; name a status, header, code, body or line")
+        if "profile" in named:
+            wrong.append("profile: only beside line, which is for output")
+        if rule["signal"] == QUOTED:
+            wrong.append(f'signal: "{QUOTED}" is only for a line')
+    return Rule(**rule)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not 0 < len(value.strip()) <= 200 or not value.isprintable():
+        raise UsageError("not a line of text")
+    return value.strip()
+
+
+def _signal(value: object) -> str:
+    if value not in _SIGNALS:
+        raise UsageError("not a signal")
+    return str(value)
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError("neither true nor false")
+    return value
+
+
+def _pattern(value: object) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= 1_000:
+        raise UsageError("not a pattern")
+    re.compile(value)
+    return value
+
+
+def _headers(value: object) -> Mapping[str, str]:
+    if not isinstance(value, dict) or not value:
+        raise UsageError("not a table")
+    return {_text(name).lower(): _pattern(pattern) for name, pattern in value.items()}
+
+
+def _provider(value: object) -> str:
+    pattern = parse_pattern(_text(value))
+    if "/" in pattern or pattern == HOST:
+        raise UsageError("not a provider")
+    return pattern
+
+
+def _code(value: object) -> str:
+    return _text(str(value) if type(value) is int else value).lower()
+
+
+def _status(value: object) -> int | range:
+    if type(value) is int and 100 <= value <= 599:
+        return value
+    low, _, high = value.partition("-") if isinstance(value, str) else ("", "", "")
+    if not re.fullmatch(r"[1-5][0-9]{2}-[1-5][0-9]{2}", f"{low}-{high}") or low > high:
+        raise UsageError("not a status")
+    return range(int(low), int(high) + 1)
+
+
+def _some(read: Callable[[object], object]) -> Callable[[object], tuple[object, ...]]:
+    def several(value: object) -> tuple[object, ...]:
+        if value == []:
+            raise UsageError("none at all")
+        return tuple(map(read, value if isinstance(value, list) else [value]))
+
+    return several
+
+
+_SIGNALS = (ACCEPTED, *REFUSALS, NONE, QUOTED)
+_SIGNAL = f"one of {', '.join(_SIGNALS)}"
+_PATTERN = "a regular expression of at most 1000 characters"
+_READERS: Mapping[str, tuple[Callable[[object], object], str]] = {
+    "name": (_text, "one line of text"),
+    "signal": (_signal, _SIGNAL),
+    "provider": (_some(_provider), "a provider or a list of them, with * and ? allowed"),
+    "status": (_some(_status), 'a status from 100 to 599, a range as "500-599", or a list of them'),
+    "header": (_headers, 'a table of regular expressions, as in { "x-reason" = "^busy$" }'),
+    "code": (_some(_code), "a code or a list of them"),
+    "body": (_pattern, _PATTERN),
+    "profile": (_text, "one line of text"),
+    "line": (_pattern, _PATTERN),
+    "account": (_flag, "true or false"),
+    "retry": (_flag, "true or false"),
+}
