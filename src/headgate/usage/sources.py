@@ -1,0 +1,44 @@
+"""One reading from any source."""
+
+import time
+from collections.abc import Mapping
+
+from headgate.core.pools import UsageSource
+from headgate.core.signals import Reading
+from headgate.usage.call import ask
+from headgate.usage.failed import Failed, Trouble, explain
+from headgate.usage.fetch import aim, body, get, host_of
+from headgate.usage.shapes import by_path, featherless, load, umans
+from headgate.usage.stream import open_events
+from headgate.usage.wire import Wire
+
+
+def read(
+    source: UsageSource, *, environ: Mapping[str, str], timeout: float = 5.0
+) -> Reading | Failed:
+    """Ask a source how much is in use. Takes no longer than `timeout` seconds, raises nothing."""
+    if source.kind == "python":
+        return ask(source.call, timeout)
+    wire = Wire(timeout)
+    try:
+        return _read(source, environ, wire)
+    except Exception as error:  # noqa: BLE001 - whatever upstream does, it is a failed reading
+        return explain(host_of(source), error, timeout)
+    finally:
+        wire.close()
+
+
+def _read(source: UsageSource, environ: Mapping[str, str], wire: Wire) -> Reading | Failed:
+    match source.kind:
+        case "umans":
+            answer = load(body(get(aim(source, environ), wire, "application/json")))
+            return umans(answer, time.time())
+        case "json":
+            answer = load(body(get(aim(source, environ), wire, "application/json")))
+            return by_path(answer, source.used, source.limit)
+        case "featherless":
+            for data in open_events(source, environ, wire):
+                return featherless(load(data))
+            raise Trouble("closed the connection too early")
+        case kind:
+            return Failed(f"a usage source of kind {kind[:40]!r} is unknown")

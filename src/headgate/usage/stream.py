@@ -1,0 +1,130 @@
+"""An answer that goes on: server-sent events, and a thread that keeps listening to them."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, Self
+
+from headgate.core.pools import UsageSource
+from headgate.core.signals import Reading
+from headgate.usage.failed import Trouble, explain
+from headgate.usage.fetch import aim, get, host_of
+from headgate.usage.shapes import featherless, load
+from headgate.usage.wire import Wire
+
+_PIECE = 16 * 1024
+
+
+class Latest(NamedTuple):
+    """The last reading that came in."""
+
+    reading: Reading
+    at: float
+    """When it came, by time.monotonic()."""
+
+
+class Stream:
+    """Listens to a source in a thread, over one connection at a time, until it is closed.
+
+    Featherless sends an event every two seconds. After `silence` seconds without a reading it
+    connects anew, and after each end waits `pause[0]` seconds, twice as long after each failure in
+    a row, up to `pause[1]`.
+    """
+
+    def __init__(
+        self,
+        source: UsageSource,
+        *,
+        environ: Mapping[str, str],
+        timeout: float = 5.0,
+        silence: float = 10.0,
+        pause: tuple[float, float] = (0.5, 30.0),
+    ) -> None:
+        import threading
+
+        self.latest: Latest | None = None
+        self.trouble = ""
+        """Why nothing newer comes; empty while readings come in."""
+        self._source = source
+        self._environ = environ
+        self._timeout = timeout
+        self._silence = silence
+        self._pause = pause
+        self._closing = threading.Event()
+        self._wire: Wire | None = None
+        self._thread = threading.Thread(target=self._run, name="headgate-stream", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Hang up. Nothing is heard and nobody is called after this."""
+        import threading
+
+        self._closing.set()
+        if self._wire is not None:
+            self._wire.sever()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(1.0)  # longer only while the system looks up a name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        wait = self._pause[0]
+        while not self._closing.is_set():
+            if self._listen():
+                wait = self._pause[0]
+            if self._closing.wait(wait):
+                return
+            wait = min(wait * 2, self._pause[1])
+
+    def _listen(self) -> bool:
+        """Take in readings until the connection ends; whether there was any."""
+        before = self.latest
+        wire = Wire(self._timeout)
+        self._wire = wire  # before looking at `_closing`: close() sets that before looking here
+        try:
+            if not self._closing.is_set():
+                self._take_in(wire)
+        except Exception as error:  # noqa: BLE001 - whatever upstream does, the thread goes on
+            self.trouble = explain(host_of(self._source), error, wire.allowed).reason
+        finally:
+            wire.close()
+        return self.latest is not before
+
+    def _take_in(self, wire: Wire) -> None:
+        for data in open_events(self._source, self._environ, wire):
+            try:
+                reading = featherless(load(data))
+            except Trouble as error:  # perhaps the next one is better, if it comes in time
+                self.trouble = explain(host_of(self._source), error, wire.allowed).reason
+                continue
+            self.latest, self.trouble = Latest(reading, time.monotonic()), ""
+            wire.allow(self._silence)
+        raise Trouble("ended the stream")
+
+
+def open_events(source: UsageSource, environ: Mapping[str, str], wire: Wire) -> Iterator[bytes]:
+    """The data of a source's events as they come, over a connection that the caller closes."""
+    response = get(aim(source, environ), wire, "text/event-stream")
+    kind = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
+    if kind != "text/event-stream":
+        raise Trouble("sent something that is no event stream")
+    return events(lambda: response.read1(_PIECE))
+
+
+def events(more: Callable[[], bytes]) -> Iterator[bytes]:
+    """The data of each event in a stream of bytes; one that is cut off does not count."""
+    rest = b""
+    data: list[bytes] = []
+    while piece := more():
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            text = line.removesuffix(b"\r").removeprefix(b"\xef\xbb\xbf")
+            name, _, value = text.partition(b":")
+            if text and name == b"data":
+                data.append(value.removeprefix(b" "))
+            elif not text and data:
+                yield b"\n".join(data)
+                data = []
