@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headgate.config import GRACE, Config, Watched, default_path, find, load
 from headgate.config.check import parse
 from headgate.config.template import TEMPLATE
-from headgate.core.pools import DEFAULTS, Declared, book
+from headgate.core.pools import COOLDOWN, DEFAULTS, LEARN, Declared, UsageSource, book
 from headgate.errors import ConfigError
 
 NO_FILE = Config(None, {}, GRACE, ())
@@ -152,12 +152,15 @@ def test_a_wrong_value_is_refused_with_its_place(setting: str, problem: str) -> 
         ),
         (
             "[pool.host]\nlimit = 3",
-            "c.toml:1: pool: unknown; allowed here: pools, run; did you mean pools?",
+            (
+                "c.toml:1: pool: unknown; allowed here: pools, defaults, classify, run; "
+                "did you mean pools?"
+            ),
         ),
         (
             "limit = 3",
             (
-                "c.toml:1: limit: unknown; allowed here: pools, run; "
+                "c.toml:1: limit: unknown; allowed here: pools, defaults, classify, run; "
                 "put it under its pool, as in [pools.host]"
             ),
         ),
@@ -165,21 +168,23 @@ def test_a_wrong_value_is_refused_with_its_place(setting: str, problem: str) -> 
             "[pools.host]\nlimt = 3",
             (
                 "c.toml:2: pools.host.limt: unknown; "
-                "allowed here: limit, cooldown, max_hold, reserve; did you mean limit?"
+                "allowed here: limit, cooldown, max_hold, reserve, adapt, observe, spacing; "
+                "did you mean limit?"
             ),
         ),
         (
             "[pools.umans.ai]\nlimit = 3",
             (
                 "c.toml:1: pools.umans.ai: unknown; "
-                "allowed here: limit, cooldown, max_hold, reserve; "
+                "allowed here: limit, cooldown, max_hold, reserve, "
+                "adapt, usage, observe, rpm, tpm, spacing; "
                 'a pool\'s name with a dot needs quotes: [pools."umans.ai"]'
             ),
         ),
         ("[run]\nzzz = 3", "c.toml:2: run.zzz: unknown; allowed here: grace"),
         (
             '["\\u001b[31m\\n"]',
-            r'c.toml:1: "\x1b[31m\n": unknown; allowed here: pools, run',
+            r'c.toml:1: "\x1b[31m\n": unknown; allowed here: pools, defaults, classify, run',
         ),
         (
             '[pools."host/x"]',
@@ -344,8 +349,8 @@ def test_ordinary_values_are_not_warned_of() -> None:
 
 def test_a_quoted_name_is_found_on_its_line() -> None:
     """Brackets, dots and escapes in a pool's name do not hide its line."""
-    text = '\n[ pools . "a/claude[1m]" ]\nlimit = 1\n[pools]\n"b/\\u0078.1".limit = 0\n'
-    assert said(text) == [f'c.toml:5: pools."b/x.1".limit: found 0, {LIMIT}']
+    text = '\n[ pools . "a/claude[1m]" ]\nlimit = 1\n[pools]\n"b/\\u0078.1".max_hold = 0\n'
+    assert said(text) == [f'c.toml:5: pools."b/x.1".max_hold: found 0, {HOLD}']
 
 
 def test_the_template_changes_nothing() -> None:
@@ -357,16 +362,38 @@ def test_the_template_changes_nothing() -> None:
 
 
 def test_the_template_shows_the_defaults() -> None:
-    """Uncommented, the template names every setting, and each with its default."""
+    """Uncommented, the template names every setting that has a default, and each with it."""
     config = parse(re.sub(r"(?m)^#(?! |$)", "", TEMPLATE), "c.toml")
     assert config.warnings == ()
     assert config.grace == GRACE
+    assert config.classify == ()
+    assert config.defaults == Declared(cooldown=COOLDOWN, adapt=LEARN)
     assert config.pools == {
         "host": DEFAULTS["host"],
-        "*/claude-opus-*": Declared(DEFAULTS["*/claude-opus-*"].limit, 0, None, ()),
+        "*/claude-opus-*": Declared(
+            limit=DEFAULTS["*/claude-opus-*"].limit,
+            cooldown=COOLDOWN,
+            reserve=(),
+            adapt=LEARN,
+            observe=(),
+            spacing=0,
+        ),
     }
-    for name in (*Declared._fields, "grace"):
+    pools = book(config.pools, (), config.defaults).pools.items()
+    assert {name: pool._replace(source="default") for name, pool in pools} == book({}, ()).pools
+    for name in {*Declared._fields, "grace"} - {"usage", "rpm", "tpm"}:
         assert f"\n#{name} = " in TEMPLATE
+
+
+def test_the_templates_examples_can_be_used() -> None:
+    """Settings that have no default are shown by examples; uncommented, they are accepted."""
+    setting = r"(?m)^# (?=\[\[|(?:rpm|tpm|usage|provider|status|body|signal) = )"
+    config = parse(re.sub(setting, "", TEMPLATE), "c.toml")
+    assert config.warnings == ()
+    pool = config.pools["*/claude-opus-*"]
+    assert (pool.rpm, pool.tpm) == (50, 40_000)
+    assert pool.usage == UsageSource("umans", "https://api.code.umans.ai/v1/usage", "UMANS_API_KEY")
+    assert [rule.signal for rule in config.classify] == ["concurrency-limited"]
 
 
 def test_find_prefers_the_variable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -574,7 +601,7 @@ def test_the_heavy_imports_wait() -> None:
     program = textwrap.dedent(
         """
         import sys, headgate.config
-        print(*{"tomllib", "difflib", "dataclasses", "msgspec"} & set(sys.modules))
+        print(*{"tomllib", "difflib", "dataclasses", "headgate.core.verdicts"} & set(sys.modules))
         """
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

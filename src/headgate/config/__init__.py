@@ -2,7 +2,16 @@
 
 A file is accepted or refused as a whole. All that is wrong with it is said at once, a line for each
 mistake: where it is, what was found there, and what is allowed. What is legal but looks harmful
-becomes a warning.
+becomes a warning. No message repeats what looks like a key.
+
+file      finds the file, reads it, and watches it for changes
+check     the text as a whole, table by table
+pool      the table of one pool
+usage     where upstream's own count is read
+values    readers of single values
+notes     what is wrong or odd, and where
+words     how that is put, and what is hidden of it
+template  the file that `headgate init` writes
 """
 
 from headgate.config.file import GRACE, Config, Defaults, Watched, default_path, find, load

@@ -5,11 +5,14 @@ import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.config.words import label
 from headgate.core.pools import Declared
 from headgate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from headgate.core.verdicts import Rule
 
 GRACE = 10_000
 """Milliseconds an ended agent has between SIGTERM and SIGKILL, unless the file says otherwise."""
@@ -26,6 +29,10 @@ class Config(NamedTuple):
     pools: Mapping[str, Declared]
     grace: int
     warnings: tuple[str, ...]
+    defaults: Declared = Declared()
+    """The `adapt` and `cooldown` of every pool but host that does not say otherwise."""
+    classify: "tuple[Rule, ...]" = ()
+    """Rules for reading answers, which come before the built-in ones."""
 
 
 def default_path() -> Path:

@@ -16,10 +16,38 @@ TEMPLATE = """\
 #limit = 3            # how many agents may run at once on one machine, or "unlimited"
 
 [pools."*/claude-opus-*"]
-#limit = 4            # how many may use such a model at once, or "unlimited"
-#cooldown = "0s"      # how long a freed seat rests; "2s" lets the provider's own count catch up
+#limit = 4            # how many may use such a model at once; "unlimited", or "learn" to find out
+#adapt = "learn"      # too many at once, says upstream: "learn" the limit anew, "step-down" by one
+                      # until `headgate limits restore`, or "off" to pause and keep the limit
+#cooldown = "2s"      # how long a freed seat rests, so that the provider's own count catches up;
+                      # with adapt = "off", and on host, the default is "0s"
+#spacing = "0s"       # at least this long between two starts
 #max_hold = "off"     # end work that holds its seats longer than this; "12h" ends what hangs
 #reserve = {}         # seats for one class of work, as in { interactive = 1 }; normal, background
+#observe = []         # agents that headgate did not start but that take seats, by command line,
+                      # as in [{ process = "(^|/)claude( |$)" }]; a regular expression
+
+# Three settings have no default. host takes none of them:
+# rpm = 50            # requests a minute
+# tpm = 40000         # tokens a minute
+# usage = { kind = "umans", url = "https://api.code.umans.ai/v1/usage", key_env = "UMANS_API_KEY" }
+#
+# usage is where upstream's own count is read; the key stays in the environment. The kinds:
+#   umans, featherless    url
+#   json                  url, used = "data.0.in_flight", and limit = "data.0.limit" if it is told
+#   python                call = "package.module:function"
+# Each takes every = "2s" (between two readings) and margin = 0 (seats to leave free upstream).
+
+[defaults]            # for every pool but host that does not say otherwise
+#adapt = "learn"
+#cooldown = "2s"
+
+# Rules for answers that headgate does not know, or reads wrongly; the first that applies counts:
+# [[classify]]
+# provider = "corp*"
+# status = [429, "500-599"]
+# body = "seats? (taken|gone)"     # a regular expression; also code = "…", header = { "x-a" = "…" }
+# signal = "concurrency-limited"   # or rate-limited, quota-gone, overloaded, accepted, none
 
 [run]
 #grace = "10s"        # how long an agent that is ended may tidy up before it is killed

@@ -1,0 +1,108 @@
+"""What was found wrong or odd in one file, each with its place."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from headgate.config.values import Refused
+from headgate.config.words import Place, clip, dotted, hide, label, line_numbers, plain, shown
+from headgate.core.pools import Declared
+from headgate.errors import UsageError
+
+_MOST_LINES = 20
+_LIKE_A_KEY = r"(?i)key|token|secret|passw|auth"
+UPSTREAM = ("usage", "rpm", "tpm")
+"""The settings of a pool that host has not: they are about what is upstream of it."""
+SHARED = ("adapt", "cooldown")
+"""The settings of a pool that [defaults] takes too."""
+
+_T = TypeVar("_T")
+
+
+class Notes:
+    """All notes on one file: errors, for which it is refused, and warnings."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text = text
+        self.name = name
+        self.errors: list[tuple[Place, str]] = []
+        self.warnings: list[tuple[Place, str]] = []
+
+    def wrong(self, place: Place, said: str) -> None:
+        """Note what makes the file unusable."""
+        self.errors.append((place, said))
+
+    def warn(self, place: Place, said: str) -> None:
+        """Note what is legal but looks harmful."""
+        self.warnings.append((place, said))
+
+    def table(self, place: Place, parent: Mapping[str, object], key: str) -> Mapping[str, object]:
+        """The table of this name; empty if it is missing or something else."""
+        found = parent.get(key, {})
+        if isinstance(found, dict):
+            return found
+        here = (*place, key)
+        self.wrong(here, f"found {shown(found)}, expected a table; write [{dotted(here)}]")
+        return {}
+
+    def value(
+        self,
+        place: Place,
+        table: Mapping[str, object],
+        read: Callable[[object], _T],
+        allowed: str,
+    ) -> _T | None:
+        """The setting at this place as `read` takes it; None if it is missing or refused."""
+        name = str(place[-1])
+        if name not in table:
+            return None
+        try:
+            return read(table[name])
+        except Refused as refusal:
+            self.wrong(place, f"{refusal}; expected {allowed}")
+        except (UsageError, ValueError, OverflowError):  # the latter two by numbers of any length
+            self.wrong(place, f"found {shown(table[name])}, expected {allowed}")
+        return None
+
+    def check_names(
+        self, place: Place, table: Mapping[str, object], known: tuple[str, ...]
+    ) -> None:
+        """Note each name that means nothing here, and what was probably meant."""
+        for name in table:
+            if name in known:
+                continue
+            advice = _advice(place, name, isinstance(table[name], dict), known)
+            self.wrong((*place, name), f"unknown; allowed here: {', '.join(known)}{advice}")
+
+    def lines(self, notes: Iterable[tuple[Place, str]]) -> tuple[str, ...]:
+        """Each note as a line of text, in the order of the file."""
+        name = label(self.name)
+        where = line_numbers(self.text) if notes else {}
+        found = []
+        for place, said in notes:
+            depths = range(len(place), 0, -1)
+            line = next((where[place[:n]] for n in depths if place[:n] in where), None)
+            at = f"{name}:" if line is None else f"{name}:{line}:"
+            found.append((line or 0, f"{at} {hide(dotted(place))}: {clip(hide(plain(said)), 400)}"))
+        found.sort(key=lambda pair: pair[0])
+        shown = tuple(text for _, text in found[:_MOST_LINES])
+        more = len(found) - len(shown)
+        return (*shown, f"{name}: and {more} more like these") if more else shown
+
+
+def _advice(place: Place, name: str, is_table: bool, known: tuple[str, ...]) -> str:  # noqa: FBT001
+    import difflib
+
+    if "key_env" in known and re.search(_LIKE_A_KEY, name[:200]):
+        return "; keys come from the environment: name the variable in key_env"
+    near = difflib.get_close_matches(name[:40].lower(), known, 1)
+    if near:
+        return f"; did you mean {near[0]}?"
+    if not place and name in SHARED:
+        return "; put it under its pool, or under [defaults] for all"
+    if place in {(), ("defaults",)} and name in Declared._fields:
+        pool = "anthropic" if name in UPSTREAM else "host"
+        return f"; put it under its pool, as in [pools.{pool}]"
+    if is_table and len(place) == 2 and place[0] == "pools":
+        return f"; a pool's name with a dot needs quotes: [pools.{shown(f'{place[1]}.{name}')}]"
+    return ""

@@ -1,0 +1,148 @@
+"""Checks where upstream's own count is read. No key belongs in the file, nor into a message."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headgate.config.notes import Notes
+from headgate.config.values import Refused, choice, duration, listed, spelled, whole
+from headgate.config.words import Place, key_like
+from headgate.core.pools import UsageSource
+from headgate.errors import UsageError
+
+_ALWAYS = ("kind", "every", "margin")
+_TAKES = {
+    "umans": (*_ALWAYS, "url", "key_env"),
+    "featherless": (*_ALWAYS, "url", "key_env"),
+    "json": (*_ALWAYS, "url", "key_env", "used", "limit"),
+    "python": (*_ALWAYS, "call"),
+}
+_NEEDS = {
+    "umans": ("url",),
+    "featherless": ("url",),
+    "json": ("url", "used"),
+    "python": ("call",),
+}
+_SEND_A_KEY = ("umans", "featherless")
+"""The kinds that send the usual variable's key if none is named."""
+
+_IDENTIFIERS = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+_STEPS = r"(?:[^.\[\]]+|\[[0-9]+\])(?:\.[^.\[\]]+|\[[0-9]+\])*"
+_HTTP = re.compile(
+    r"(https?)://(\[[0-9a-f:.]{2,45}\]|[^\s/?#@:\\\[\]%]{1,253})(?::0*([1-9][0-9]{0,4}))?(?:[/?#].*)?",
+    re.IGNORECASE,
+)
+_LABELS = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE)
+_KEY_IN_QUERY = re.compile(
+    r"[?&;](?:[\w.-]*[_.-])?(?:api|access|auth|bearer)?"
+    r"(?:key|token|secret|password|passwd|auth|authorization)=[^&;#]",
+    re.IGNORECASE,
+)
+_ENVIRONMENT = "keys come from the environment: name the variable in key_env"
+
+
+def read_usage(notes: Notes, place: Place, parent: Mapping[str, object]) -> UsageSource | None:
+    """The source of readings at this place; None if it is no table."""
+    table = notes.table(place[:-1], parent, "usage")
+    if table is not parent["usage"]:
+        return None
+    notes.check_names(place, table, UsageSource._fields)
+    kind = notes.value((*place, "kind"), table, choice(*_TAKES), listed(tuple(_TAKES)))
+    if "kind" not in table:
+        notes.wrong(place, f"kind: missing, expected {listed(tuple(_TAKES))}")
+    if kind is not None:
+        _check_kind(notes, place, table, kind)
+    said: dict[str, Any] = {}
+    for name, (read, allowed) in _READERS.items():
+        if name in _TAKES.get(kind or "", _READERS):
+            value = notes.value((*place, name), table, read, allowed)
+            if value is not None:
+                said[name] = value
+    source = UsageSource(kind or "", **said)
+    if (source.key_env or kind in _SEND_A_KEY) and _in_the_clear(source.url):
+        notes.warn((*place, "url"), "the key travels unencrypted; https keeps it from others")
+    return source
+
+
+def _check_kind(notes: Notes, place: Place, table: Mapping[str, object], kind: str) -> None:
+    """Note what this kind of source lacks, and what it does not take."""
+    for name in UsageSource._fields:
+        if name in _NEEDS[kind] and name not in table:
+            notes.wrong(place, f'{name}: missing; kind = "{kind}" needs {_READERS[name][1]}')
+        if name in table and name not in _TAKES[kind]:
+            takers = tuple(other for other, names in _TAKES.items() if name in names)
+            notes.wrong((*place, name), f'not with kind = "{kind}", only with {listed(takers)}')
+
+
+def _url(value: object) -> str:
+    """A URL to ask; it is never repeated, for its path and query may hold a key."""
+    if not isinstance(value, str):
+        raise UsageError("not a text")
+    authority = re.split(r"[/?#]", value.partition("://")[2], maxsplit=1)[0]
+    if "@" in authority:
+        raise Refused(f"has a user name or a password in it; {_ENVIRONMENT}")
+    if _KEY_IN_QUERY.search(value) or key_like(value, by_prefix=True):
+        raise Refused(f"has a key in it; {_ENVIRONMENT}")
+    parts = _HTTP.fullmatch(value)
+    good = parts and len(value) <= 2_000 and value.isprintable() and " " not in value
+    if not parts or not good or int(parts[3] or 1) > 65_535 or not _is_host(parts[2]):
+        raise Refused("found a text that is not such a URL")
+    return value
+
+
+def _is_host(host: str) -> bool:
+    if host.startswith("["):
+        return _address(host) is not None
+    try:
+        name = host if host.isascii() else host.encode("idna").decode("ascii")
+    except UnicodeError:
+        return False
+    return bool(_LABELS.fullmatch(name))
+
+
+def _in_the_clear(url: str) -> bool:
+    """Whether what is sent there can be read on the way."""
+    parts = _HTTP.fullmatch(url)
+    if not parts or parts[1].lower() == "https":
+        return False
+    host = parts[2].lower().rstrip(".")
+    return not (host == "localhost" or host.endswith(".localhost") or _address(host))
+
+
+def _address(host: str) -> bool | None:
+    """Whether an address is this machine's own; None if it is no address."""
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return None
+
+
+def _key_env(value: object) -> str:
+    """The name of a variable. What is no name may be the key itself, and is never repeated."""
+    if not isinstance(value, str):
+        raise UsageError("not a text")
+    if key_like(value):
+        raise Refused(
+            "found what looks like a key, which is not repeated here; "
+            "put it into an environment variable, and write the name of that"
+        )
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", value):
+        raise Refused("found a text that is no name; it is not repeated, for it may be a key")
+    return value
+
+
+_PATH = 'the place of a number in the answer, as in "data.0.in_flight"'
+_READERS: Mapping[str, tuple[Callable[[object], object], str]] = {
+    "url": (_url, "a URL such as https://api.example.com/usage"),
+    "key_env": (_key_env, 'the name of an environment variable, as in "UMANS_API_KEY"'),
+    "used": (spelled(_STEPS, 200), _PATH),
+    "limit": (spelled(_STEPS, 200), _PATH),
+    "call": (
+        spelled(rf"{_IDENTIFIERS}:{_IDENTIFIERS}", 200),
+        'a function, as in "package.module:function"',
+    ),
+    "every": (duration(250, 600_000), 'a time from "250ms" to "10m"'),
+    "margin": (whole(0, 1_000), "a whole number from 0 to 1000"),
+}
