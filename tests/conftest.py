@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import PRIVATE, UNSET, Box
+from tests.support import PRIVATE, STEADY, UNSET, Box
 
 
 @pytest.fixture(autouse=True)
@@ -23,3 +23,10 @@ def box(tmp_path: Path, clean_environment: None) -> Iterator[Box]:
     it = Box(tmp_path)
     yield it
     it.close()
+
+
+@pytest.fixture
+def steady(box: Box) -> None:
+    """Pools whose limits nothing is learned about, and whose freed seats are free at once."""
+    box.defaults = STEADY
+    box.config("")

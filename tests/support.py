@@ -21,6 +21,8 @@ LONG = 20.0
 """Seconds after which a test gives up on something that takes milliseconds on an idle machine."""
 PRIVATE = ("STATE", "CONFIG", "CACHE", "DATA")
 UNSET = ("HEADGATE_LIMITS", "HEADGATE_LEASE", "HEADGATE_TASK", "HEADGATE_CONFIG")
+STEADY = '[defaults]\nadapt = "off"\n'
+"""For tests that are not about learning: limits stay, and freed seats are free at once."""
 TICKET_SHAPED = ("ticket", "lease", "lane", "stretch", "member")
 
 T = TypeVar("T")
@@ -140,6 +142,7 @@ class Box:
         for name in PRIVATE:
             self.env[f"XDG_{name}_HOME"] = str(folder / f"xdg-{name.lower()}")
         self.pids: list[int] = []
+        self.defaults = ""
         self._programs: list[Program] = []
         self._gates: list[Gate] = []
 
@@ -208,10 +211,10 @@ class Box:
         return {name: rows for name, rows in found.items() if rows}
 
     def config(self, text: str) -> Path:
-        """Write the configuration file that this box's programs find."""
+        """Write the configuration file that this box's programs find, after its defaults."""
         path = Path(self.env["XDG_CONFIG_HOME"]) / "headgate" / "config.toml"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(self.defaults + text)
         return path
 
     def running(self) -> list[dict[str, Any]]:

@@ -34,6 +34,7 @@ WORKERS = {"model": 8, "other": 4}
 
 pytestmark = [
     pytest.mark.chaos,
+    pytest.mark.usefixtures("steady"),
     pytest.mark.timeout(SECONDS + 100),
     pytest.mark.skipif(
         not Path("/proc/self/cmdline").exists(), reason="agents are counted in /proc"

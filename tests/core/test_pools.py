@@ -7,17 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.keys import HOST, NO_KEY
+from headgate.core.law import Learned, begin, dump
 from headgate.core.pools import (
+    COOLDOWN,
     DEFAULTS,
+    LEARN,
+    OFF,
+    STEP_DOWN,
     UNLIMITED,
     Book,
     Declared,
     Pool,
     Tuned,
+    UsageSource,
     book,
     parse_view,
     read_view,
 )
+from headgate.core.rates import Rates
 from headgate.errors import ConfigError, UsageError
 
 OPUS = "*/claude-opus-*"
@@ -83,16 +90,16 @@ def test_a_cooldown_has_its_own_layers(
 
 @pytest.mark.parametrize(
     "declared, tuned",
-    [({"openai": Declared(cooldown=2_000)}, []), ({}, [Tuned("openai", cooldown=2_000)])],
+    [({"openai": Declared(cooldown=2_500)}, []), ({}, [Tuned("openai", cooldown=2_500)])],
 )
 def test_a_cooldown_alone_imposes_no_limit(
     declared: dict[str, Declared], tuned: list[Tuned]
 ) -> None:
     """A cooldown where no limit exists imposes none, and applies once there is one."""
     made = book(declared, tuned)
-    assert made.pools["openai"] == Pool("openai", None, "none", cooldown=2_000)
+    assert made.pools["openai"] == Pool("openai", None, "none", cooldown=2_500, adapt=LEARN)
     limited = made.under("openai=2").pools["openai"]
-    assert (limited.limit, limited.cooldown) == (2, 2_000)
+    assert (limited.limit, limited.cooldown) == (2, 2_500)
 
 
 def test_a_file_says_more_than_limits() -> None:
@@ -102,9 +109,122 @@ def test_a_file_says_more_than_limits() -> None:
         [Tuned("a", paused_until=50, pause_note="tea")],
     )
     assert made.pools["a"] == Pool(
-        "a", 4, "file", 4, 0, 9_000, (("interactive", 1),), paused_until=50, pause_note="tea"
+        "a",
+        4,
+        "file",
+        4,
+        COOLDOWN,
+        9_000,
+        (("interactive", 1),),
+        paused_until=50,
+        pause_note="tea",
+        most=4,
+        adapt=LEARN,
+        learned=begin(4),
     )
-    assert made.under("a=9").pools["a"] == made.pools["a"]._replace(limit=9, source="environment")
+    assert made.under("a=9").pools["a"] == made.pools["a"]._replace(
+        limit=9, source="environment", most=9, adapt=OFF, learned=None
+    )
+
+
+def test_a_file_says_what_else_binds() -> None:
+    """A usage endpoint, programs to look for and rates reach the pool as they were written."""
+    usage = UsageSource("umans", "https://api.code.umans.ai/v1/usage", "UMANS_API_KEY")
+    said = Declared(usage=usage, observe=("claude -p",), rpm=50, tpm=40_000, spacing=250)
+    assert book({"a": said}, []).pools["a"] == Pool(
+        "a",
+        None,
+        "none",
+        cooldown=COOLDOWN,
+        adapt=LEARN,
+        usage=usage,
+        observe=("claude -p",),
+        rates=Rates(50, 40_000, 250),
+    )
+
+
+@pytest.mark.parametrize(
+    "pool, declared, defaults, tuned, expected",
+    [
+        ("a", Declared(), Declared(), None, (LEARN, 2_000)),
+        ("a", Declared(adapt=OFF), Declared(), None, (OFF, 0)),
+        ("a", Declared(adapt=STEP_DOWN), Declared(), None, (STEP_DOWN, 2_000)),
+        ("a", Declared(), Declared(adapt=OFF), None, (OFF, 0)),
+        ("a", Declared(adapt=LEARN), Declared(adapt=OFF), None, (LEARN, 2_000)),
+        ("a", Declared(adapt=OFF), Declared(cooldown=700), None, (OFF, 700)),
+        ("a", Declared(), Declared(cooldown=700), None, (LEARN, 700)),
+        ("a", Declared(cooldown=0), Declared(cooldown=700), None, (LEARN, 0)),
+        ("a", Declared(cooldown=300), Declared(cooldown=700), None, (LEARN, 300)),
+        ("a", Declared(cooldown=300), Declared(cooldown=700), 9, (LEARN, 9)),
+        ("a", Declared(), Declared(adapt=OFF), 9, (OFF, 9)),
+        (HOST, Declared(), Declared(), None, (OFF, 0)),
+        (HOST, Declared(), Declared(adapt=LEARN, cooldown=700), None, (OFF, 0)),
+        (HOST, Declared(cooldown=300), Declared(cooldown=700), None, (OFF, 300)),
+        (OPUS, Declared(), Declared(adapt=OFF), None, (OFF, 0)),
+    ],
+)
+def test_all_but_the_machine_learn_unless_told_otherwise(
+    pool: str, declared: Declared, defaults: Declared, tuned: int | None, expected: tuple[str, int]
+) -> None:
+    """Pools learn and let seats rest, or neither; the pool beats [defaults], which skips host."""
+    said = declared._replace(limit=3)
+    made = book({pool: said}, [Tuned(pool, cooldown=tuned)], defaults).pools[pool]
+    assert (made.adapt, made.cooldown) == expected
+    assert made.limit == made.most == 3
+    assert made.learned == (None if made.adapt == OFF else begin(3))
+
+
+@pytest.mark.parametrize(
+    "limit, expected",
+    [
+        (None, (None, None, "none", None)),
+        (UNLIMITED, (None, None, "hand", None)),
+        (4, (4, 4, "hand", begin(4))),
+        (LEARN, (begin(None).limit, None, "learned", begin(None))),
+    ],
+)
+def test_a_limit_is_learned_where_there_is_one_to_learn(
+    limit: int | str | None, expected: tuple[int | None, int | None, str, Learned | None]
+) -> None:
+    """Below a number, or from nothing with `learn`; where there is no limit, none comes up."""
+    pool = book({}, [Tuned("a", limit)]).pools["a"]
+    assert (pool.limit, pool.most, pool.source, pool.learned) == expected
+
+
+@pytest.mark.parametrize(
+    "limit, learned, counts",
+    [
+        (5, Learned(2, 5), True),
+        (LEARN, Learned(7, 0), True),
+        (6, Learned(2, 5), False),
+        (LEARN, Learned(2, 5), False),
+        (5, Learned(7, 0), False),
+        (UNLIMITED, Learned(2, 5), False),
+    ],
+)
+def test_what_was_learned_counts_for_the_limit_it_was_learned_below(
+    limit: int | str,
+    learned: Learned,
+    counts: bool,  # noqa: FBT001
+) -> None:
+    """It sets the limit while that is what it began with, and only in a pool that learns."""
+    row = Tuned("a", limit, learned=dump(learned))
+    most = limit if isinstance(limit, int) else None
+    fresh = None if limit == UNLIMITED else begin(most)
+    pool = book({}, [row]).pools["a"]
+    assert pool.learned == (learned if counts else fresh)
+    assert pool.limit == (pool.learned.limit if pool.learned else None)
+    assert pool.most == most
+    off = book({"a": Declared(adapt=OFF)}, [row]).pools["a"]
+    assert (off.limit, off.learned) == (most, None)
+    viewed = book({}, [row]).under("a=9").pools["a"]
+    assert (viewed.limit, viewed.most, viewed.learned) == (9, 9, None)
+
+
+def test_what_was_learned_is_worth_remembering() -> None:
+    """A row is forgotten when it says nothing; something learned is something said."""
+    assert Tuned("a").says_nothing
+    assert not Tuned("a", learned="[2]").says_nothing
 
 
 @pytest.mark.parametrize(
@@ -119,7 +239,7 @@ def test_a_pool_may_exist_only_in_a_view() -> None:
     """A pool that only HEADGATE_LIMITS names exists for whoever has it, and for nobody else."""
     made = book({}, [])
     seen = made.under("anthropic=2")
-    assert seen.pools["anthropic"] == Pool("anthropic", 2, "environment")
+    assert seen.pools["anthropic"] == Pool("anthropic", 2, "environment", most=2)
     assert [pool.name for pool in seen.of(KEY)] == [OPUS, "anthropic", HOST]
     assert "anthropic" not in made.pools
     assert [pool.name for pool in made.of(KEY)] == [OPUS, HOST]

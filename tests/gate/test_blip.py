@@ -12,6 +12,8 @@ import pytest
 from headgate import StoreUnavailableError
 from tests.support import LONG, Box, Program, until
 
+pytestmark = pytest.mark.usefixtures("steady")
+
 
 @contextmanager
 def away(box: Box) -> Iterator[None]:
@@ -110,8 +112,9 @@ def test_a_death_while_the_store_is_gone_is_noticed_afterwards(box: Box) -> None
 def test_a_pause_that_ends_while_the_store_is_gone(box: Box) -> None:
     """A moment that passes during the blip is not missed."""
     gate = box.gate()
-    gate.pause("a/b", "600ms")
+    gate.pause("a/b", 600)
     waiter = box.waiter()
+    gate.pause("a/b", "600ms")
     with away(box):
         time.sleep(1)
     assert waiter.line(within=10) == "up"

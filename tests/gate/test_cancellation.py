@@ -13,6 +13,7 @@ from headgate.gate.errand import Errand
 from headgate.ledger.ledger import Ledger
 from tests.support import LONG, Box, until, until_async
 
+pytestmark = pytest.mark.usefixtures("steady")
 Opener = Callable[..., Gate]
 STEPS = 24
 

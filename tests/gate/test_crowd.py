@@ -12,6 +12,7 @@ import pytest
 from headgate import Gate, NoRoomError
 from tests.support import LONG, Box, pool_of, until_async
 
+pytestmark = pytest.mark.usefixtures("steady")
 Opener = Callable[..., Gate]
 
 

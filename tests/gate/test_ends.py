@@ -10,6 +10,7 @@ import pytest
 from headgate import Gate, GateClosedError, HeadgateError
 from tests.support import LONG, Box, until
 
+pytestmark = pytest.mark.usefixtures("steady")
 Opener = Callable[..., Gate]
 
 

@@ -10,6 +10,7 @@ import pytest
 from headgate import CancelledWorkError, Gate, NoRoomError, UsageError, Waiting, WaitTimeoutError
 from tests.support import LONG, Box, pool_of, until, until_async
 
+pytestmark = pytest.mark.usefixtures("steady")
 Opener = Callable[..., Gate]
 KEY = "anthropic/claude-opus-4-6"
 

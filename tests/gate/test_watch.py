@@ -6,10 +6,12 @@ import time
 from pathlib import Path
 
 import apsw
+import pytest
 
 from tests.gate.test_blip import locked
 from tests.support import Box, Program, gone, until
 
+pytestmark = pytest.mark.usefixtures("steady")
 HOLD = "lease = gate.slot(sys.argv[1]).acquire(); print('up'); time.sleep(1000)"
 
 

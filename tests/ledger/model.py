@@ -6,6 +6,7 @@ order. It is slow, and short enough to be checked by reading.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 FOREVER = 2**62
 
@@ -53,6 +54,7 @@ class Ticket:
     weight: int
     lender: int
     view: str
+    tokens: int
     overtaken: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -78,6 +80,20 @@ class Lease:
     weight: int
     lender: int
     chain: int
+    granted: int
+    tokens: int
+
+
+class Rest(NamedTuple):
+    """Seats that rest, why and until when; nothing here has a reason to keep them for longer."""
+
+    where: str
+    seats: int
+    until: int
+    keep: int
+    granted: int
+    released: int
+    completed: int
 
 
 @dataclass
@@ -101,7 +117,7 @@ class Model:
     pauses: dict[str, int] = field(default_factory=dict)
     tickets: list[Ticket] = field(default_factory=list)
     leases: list[Lease] = field(default_factory=list)
-    rests: list[tuple[str, int, int]] = field(default_factory=list)
+    rests: list[Rest] = field(default_factory=list)
     members: set[str] = field(default_factory=set)
     dead: set[str] = field(default_factory=set)
     deaf: set[str] = field(default_factory=set)
@@ -143,7 +159,8 @@ class Model:
 
     def resting(self, where: str) -> int:
         """Seats that rest in a place."""
-        return sum(n for place, n, until in self.rests if place == where and until > self.now)
+        here = [rest for rest in self.rests if rest.where == where]
+        return sum(rest.seats for rest in here if rest.until > self.now)
 
     def needs(self, ticket: Ticket) -> tuple[list[Need], int]:
         """What a ticket must get beyond what its lender's family has, and that family."""
@@ -268,11 +285,13 @@ class Model:
                 ticket.weight,
                 lender,
                 chain,
+                self.now,
+                ticket.tokens,
             )
         )
         self.granted.append(ticket)
 
-    def release(self, id: int) -> bool:
+    def release(self, id: int, *, completed: bool = True) -> bool:
         """Give seats back; they rest where there is a cooldown and a limit."""
         lease = next((one for one in self.leases if one.id == id), None)
         if lease is None:
@@ -283,7 +302,9 @@ class Model:
             where = place(pool, lease.machine)
             freed = before[where] - self.held(where)
             if freed and self.cooldown(pool) and self.limit(pool) is not None:
-                self.rests.append((where, freed, self.now + self.cooldown(pool)))
+                until = self.now + self.cooldown(pool)
+                times = (until, until, lease.granted, self.now)
+                self.rests.append(Rest(where, freed, *times, int(completed)))
         self.unsettled = True
         return True
 
@@ -291,7 +312,7 @@ class Model:
         """Leave the line, or give back what was granted."""
         ticket = next((one for one in self.tickets if one.id == id), None)
         if ticket is None:
-            return self.release(id)
+            return self.release(id, completed=False)
         self.tickets.remove(ticket)
         self.unsettled = True
         return True
@@ -304,7 +325,7 @@ class Model:
         for member in sorted(self.dead & self.members):
             self._leave_line(member)
             for lease in [one for one in self.leases if one.member == member]:
-                self.release(lease.id)
+                self.release(lease.id, completed=False)
             self.members.discard(member)
 
     def _leave_line(self, member: str) -> None:

@@ -16,7 +16,7 @@ from headgate.ledger.rows import Member
 from headgate.store import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
-from tests.ledger.test_machine import FakeCensus
+from tests.ledger.test_machine import STEADY, FakeCensus
 
 T = TypeVar("T")
 
@@ -32,14 +32,14 @@ class World:
         self.now = 1_000_000
         self.census = FakeCensus()
         self.store = open_it(lambda: self.now)
-        self.pages = Pages({})
+        self.pages = Pages({}, STEADY)
         for member in ("p", "q", "r"):
             row = Member(member, "m", 1, "", 0)
             self.run(partial(_join, row=row))
 
     def pools(self, limits: dict[str, int], **more: Declared) -> None:
         named = {name: Declared(limit=limit) for name, limit in limits.items()}
-        self.pages.declare({"host": Declared(limit=99), **named, **more})
+        self.pages.declare({"host": Declared(limit=99), **named, **more}, STEADY)
 
     def run(self, do: Callable[[Ledger], T]) -> T:
         with self.store.transaction(write=True) as tx:

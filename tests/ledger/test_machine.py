@@ -18,7 +18,7 @@ from headgate.core.pools import UNLIMITED, Declared
 from headgate.errors import TooHeavyError
 from headgate.ledger import admit, leave, look, tune
 from headgate.ledger.ledger import Ledger, Pages
-from headgate.ledger.rows import Member, Tx
+from headgate.ledger.rows import PENDING, Member, Tx
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -26,6 +26,8 @@ from tests.ledger import model
 from tests.ledger.model import COOLDOWNS, KEYS, LIMITS, RESERVE, VIEWS, Model
 
 DAY = 86_400_000
+STEADY = Declared(adapt="off")
+"""The defaults of pools that learn nothing: their limits stay, freed seats are free at once."""
 CLASSES = {-10: "interactive", 0: "normal", 10: "background"}
 DECLARED = {
     pool: Declared(
@@ -68,6 +70,7 @@ class Op(NamedTuple):
     ago: int = 0
     view: str = ""
     lender: int | None = None
+    tokens: int = 0
 
 
 picks = st.integers(0, 40)
@@ -88,6 +91,7 @@ asks = op(
     ago=st.sampled_from([0, 0, 1, 1_000, DAY, -1_000]),
     view=st.sampled_from(["", "", "", *sorted(VIEWS)]),
     lender=st.sampled_from([None, None, None, -1, -2, -3]) | picks,
+    tokens=st.sampled_from([0, 0, 700]),
 )
 releases = op("release", pick=picks)
 withdrawals = op("withdraw", pick=picks)
@@ -117,7 +121,7 @@ class Machine(RuleBasedStateMachine):
         self.totals: dict[str, int] = {}
         self.settled = False
         self.folder = Path(tempfile.mkdtemp(prefix="headgate-machine-"))
-        self.stores = [(self._open(kind), Pages(DECLARED)) for kind in self.kinds]
+        self.stores = [(self._open(kind), Pages(DECLARED, STEADY)) for kind in self.kinds]
         for pick in range(3):
             self.transact([Op("join", pick=pick)])
 
@@ -318,6 +322,7 @@ class Machine(RuleBasedStateMachine):
             op.weight,
             lender,
             op.view,
+            op.tokens,
         )
         said = op._replace(pool=member, lender=lender, number=ticket.id)
         if to.too_heavy(ticket):
@@ -377,6 +382,7 @@ class Machine(RuleBasedStateMachine):
                     since=ledger.now - op.ago,
                     view=op.view,
                     lender=op.lender or 0,
+                    tokens=op.tokens,
                 )
                 assert admit.ask(ledger, request) == op.number
             case "release":
@@ -435,20 +441,20 @@ class Machine(RuleBasedStateMachine):
         self._check_status(first)
 
     def _check_rows(self, rows: dict[str, Any]) -> None:
-        leases = [
-            (row.id, row.member, row.machine, row.key, row.cls, row.weight, row.lender, row.chain)
-            for row in rows["leases"]
-        ]
         plain = sorted(self.model.leases, key=lambda one: one.id)
-        assert leases == [tuple(vars(one).values()) for one in plain]
+        assert [row.id for row in rows["leases"]] == [one.id for one in plain]
+        for row, one in zip(rows["leases"], plain, strict=True):
+            assert {name: getattr(row, name) for name in vars(one)} == vars(one)
+            assert (row.sent, row.state) == ("", PENDING), "it learns, and was told not to"
         tickets = [
-            (row.id, row.order, row.member, rows["overtaken"][row.id]) for row in rows["tickets"]
+            (row.id, row.order, row.member, row.tokens, rows["overtaken"][row.id])
+            for row in rows["tickets"]
         ]
         assert tickets == [
-            (one.id, one.order, one.member, one.overtaken)
+            (one.id, one.order, one.member, one.tokens, one.overtaken)
             for one in sorted(self.model.tickets, key=lambda one: one.id)
         ]
-        resting = [rest for rest in self.model.rests if rest[2] > self.model.now]
+        resting = [rest for rest in self.model.rests if rest.until > self.model.now]
         assert rows["rests"] == sorted(resting)
 
     def _check_spots(self, rows: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member
 from headgate.store.memory import MemoryStore
-from tests.ledger.test_machine import FakeCensus
+from tests.ledger.test_machine import STEADY, FakeCensus
 
 LEFT, RIGHT, BOTH = "a/other", "b/x", "a/x"
 """The pool `a` takes the first and the last, the pool `*/x` the second and the last."""
@@ -26,7 +26,8 @@ class Traffic:
         self.now = 1_000
         self.store = MemoryStore(clock=lambda: self.now)
         declared = {"host": Declared(limit=UNLIMITED)}
-        self.pages = Pages(declared | {name: Declared(limit=n) for name, n in limits.items()})
+        declared |= {name: Declared(limit=n) for name, n in limits.items()}
+        self.pages = Pages(declared, STEADY)
         self.census = FakeCensus()
         self.ends: list[tuple[int, int]] = []
         self.granted: list[tuple[int, str]] = []

@@ -12,6 +12,8 @@ import pytest
 
 from tests.support import HEADGATE, LONG, Box
 
+pytestmark = pytest.mark.usefixtures("steady")
+
 
 def run(box: Box, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(

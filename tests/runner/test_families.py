@@ -9,6 +9,8 @@ import pytest
 
 from tests.support import HEADGATE, Box, pool_of, until
 
+pytestmark = pytest.mark.usefixtures("steady")
+
 
 @pytest.fixture
 def tight(box: Box) -> Box:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support import HEADGATE, Box, Program, gone, pool_of, until
 
+pytestmark = pytest.mark.usefixtures("steady")
 SOON = 5.0
 """Seconds, on a machine that does other things too. Alone it takes a few milliseconds."""
 

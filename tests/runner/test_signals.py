@@ -12,6 +12,7 @@ import pytest
 from tests.runner.conftest import Agent, Terminal
 from tests.support import HEADGATE, LONG, Box, until
 
+pytestmark = pytest.mark.usefixtures("steady")
 CTRL_C, CTRL_D, CTRL_Z, CTRL_BACKSLASH = "\x03", "\x04", "\x1a", "\x1c"
 Opener = Callable[..., Terminal]
 

@@ -5,7 +5,18 @@ from collections.abc import Callable
 from typing import Any
 
 from headgate.core.pools import Tuned
-from headgate.ledger.rows import Happening, Lane, Lease, Member, Rest, Ticket, Tx
+from headgate.ledger.rows import (
+    ACCEPTED,
+    PENDING,
+    REFUSED,
+    Happening,
+    Lane,
+    Lease,
+    Member,
+    Rest,
+    Ticket,
+    Tx,
+)
 
 NOTES = ("n1", "n2", "n3")
 KEYS = ("a/x", "a/y", "b/z")
@@ -24,8 +35,16 @@ def lane(
     return Lane(0, machine, key, cls, lender, view, 0)
 
 
-def ticket(id: int, lane: int, *, urgency: int = 0, since: int = 0, member: str = "p1") -> Ticket:
-    return Ticket(id, lane, urgency, since, 5, 1, "task", member, "label", 0, "")
+def ticket(
+    id: int,
+    lane: int,
+    *,
+    urgency: int = 0,
+    since: int = 0,
+    member: str = "p1",
+    tokens: int = 0,
+) -> Ticket:
+    return Ticket(id, lane, urgency, since, 5, 1, "task", member, "label", 0, "", tokens)
 
 
 def lease(
@@ -38,10 +57,33 @@ def lease(
     lender: int = 0,
     member: str = "p1",
     machine: str = "m",
+    granted: int = 7,
 ) -> Lease:
     return Lease(
-        id, machine, key, cls, 0, weight, "task", member, "label", 1, 7, chain, lender, 0, ""
+        id=id,
+        machine=machine,
+        key=key,
+        cls=cls,
+        urgency=0,
+        weight=weight,
+        task="task",
+        member=member,
+        label="label",
+        marked=1,
+        granted=granted,
+        chain=chain,
+        lender=lender,
+        pid=0,
+        cancel="",
+        sent=f"a={id}/2/1",
+        state=PENDING,
+        tokens=10 * id,
     )
+
+
+def rest(where: str, seats: int, until: int, *, keep: int | None = None) -> Rest:
+    """Seats that rest; their row is kept no longer than that, unless something else is said."""
+    return Rest(where, seats, until, until if keep is None else keep, until - 9, until - 5, 1)
 
 
 def happening(kind: str = "granted", work: int = 0, at: int = 1) -> Happening:
@@ -70,6 +112,7 @@ def said(tx: Tx) -> dict[str, Any]:
         "leases": leases,
         "lease": [tx.lease(row.id) for row in leases],
         "leases_of": [sorted(tx.leases_of(name)) for name in MEMBERS],
+        "recent": [sorted(tx.recent(since)) for since in (-1, 6, 7, 8)],
         "held": sorted(tx.held()),
         "families": [(row.chain, row.id) for row in tx.families()],
         "family": [[one.id for one in tx.family(row.chain)] for row in tx.families()],
@@ -85,19 +128,21 @@ def fill(tx: Tx) -> None:
     tx.set_note("n1", "one")
     tx.tune(Tuned("host", 3))
     tx.tune(Tuned("a", "unlimited", 100, 2**62, "why"))
+    tx.tune(Tuned("c", "learn", learned="[3]"))
     for member in ("p1", "p2"):
         tx.add_member(Member(member, "m", 11, "space", 1))
     for key in ("a/x", "a/y"):
         line = tx.lane(lane(key))
         for since in (5, 3, 9):
-            tx.add_ticket(ticket(tx.next_id(), line, since=since))
+            tx.add_ticket(ticket(tx.next_id(), line, since=since, tokens=9))
     tx.add_lease(lease(tx.next_id()))
-    tx.add_lease(lease(tx.next_id(), weight=3))
+    tx.add_lease(lease(tx.next_id(), weight=3, granted=8))
     first = tx.next_id()
     tx.add_lease(lease(first, chain=first))
     tx.add_lease(lease(tx.next_id(), chain=first, lender=first, member="p2"))
-    tx.add_rest(Rest("a", 1, 100))
-    tx.add_rest(Rest("a", 2, 200))
+    tx.add_rest(rest("a", 1, 100))
+    tx.add_rest(rest("a", 2, 200))
+    tx.add_rest(rest("a", 3, 100, keep=300))
     tx.learn_hold("a/x", 1_000)
     tx.add_event(happening(work=1))
     tx.add_event(happening("released", work=1))
@@ -108,6 +153,8 @@ CHANGES: dict[str, Callable[[Tx], object]] = {
     "set_note, again": lambda tx: tx.set_note("n1", "other"),
     "tune, new": lambda tx: tx.tune(Tuned("b", 1)),
     "tune, again": lambda tx: tx.tune(Tuned("host", 9)),
+    "tune, learned": lambda tx: tx.tune(Tuned("host", 3, learned="[2]")),
+    "tune, no more": lambda tx: tx.tune(Tuned("c")),
     "add_ticket": lambda tx: tx.add_ticket(ticket(tx.next_id(), tx.lanes()[0].id)),
     "add_ticket, new lane": lambda tx: tx.add_ticket(
         ticket(tx.next_id(), tx.lane(lane("b/z", "background", lender=7, view="host=1")))
@@ -122,7 +169,13 @@ CHANGES: dict[str, Callable[[Tx], object]] = {
     "change_lease": lambda tx: tx.change_lease(
         (tx.lease(8) or lease(8))._replace(chain=8, pid=5, cancel="stop")
     ),
-    "add_rest": lambda tx: tx.add_rest(Rest("b", 1, 300)),
+    "change_lease, an answer": lambda tx: tx.change_lease(
+        (tx.lease(8) or lease(8))._replace(state=REFUSED)
+    ),
+    "change_lease, what it used": lambda tx: tx.change_lease(
+        (tx.lease(8) or lease(8))._replace(tokens=2**40)
+    ),
+    "add_rest": lambda tx: tx.add_rest(rest("b", 1, 300)),
     "drop_rests": lambda tx: tx.drop_rests(150),
     "learn_hold, new": lambda tx: tx.learn_hold("b/z", 5),
     "learn_hold, again": lambda tx: tx.learn_hold("a/x", 9_000),
@@ -153,6 +206,7 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
                     urgency=dice.randrange(-2, 3),
                     since=dice.randrange(4),
                     member=dice.choice(MEMBERS),
+                    tokens=number,
                 )
             )
         case "d" if tickets:
@@ -165,6 +219,7 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
                     weight=number,
                     chain=dice.choice([0, 0, 3, 5]),
                     member=dice.choice(MEMBERS),
+                    granted=dice.randrange(5, 10),
                 )
             )
         case "k" if leases:
@@ -172,11 +227,14 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
         case "c" if leases:
             row = tx.lease(dice.choice(leases))
             assert row is not None
-            tx.change_lease(row._replace(chain=dice.choice([0, 3, 5]), pid=number, cancel="x"))
+            state = dice.choice([PENDING, ACCEPTED, REFUSED])
+            row = row._replace(chain=dice.choice([0, 3, 5]), state=state, tokens=number)
+            tx.change_lease(row._replace(pid=number, cancel="x"))
         case "o" if tickets:
             tx.set_overtaken(dice.choice(tickets), f'{{"a":{number}}}')
         case "r":
-            tx.add_rest(Rest(dice.choice("ab"), number, dice.randrange(100)))
+            until = dice.randrange(100)
+            tx.add_rest(rest(dice.choice("ab"), number, until, keep=until + dice.choice([0, 50])))
         case "v":
             tx.drop_rests(dice.randrange(100))
         case "h":
@@ -186,6 +244,8 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
         case "n":
             tx.set_note(dice.choice(NOTES), str(number))
         case "u":
-            tx.tune(Tuned(dice.choice("ab"), number, None, None, ""))
+            limit = dice.choice([number, None])
+            learned = dice.choice(["", f"[{number}]"])
+            tx.tune(Tuned(dice.choice("ab"), limit, None, None, "", learned))
         case _:
             tx.add_event(happening(work=number))

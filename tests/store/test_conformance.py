@@ -14,7 +14,16 @@ from uuid import uuid4
 import pytest
 
 from headgate.core.pools import Tuned
-from headgate.ledger.rows import Lease, Member, Rest, Ticket, Tx
+from headgate.ledger.rows import (
+    ACCEPTED,
+    PENDING,
+    REFUSED,
+    Lease,
+    Member,
+    Rest,
+    Ticket,
+    Tx,
+)
 from headgate.store import Store, open_store
 from tests.store.rows import (
     CHANGES,
@@ -23,6 +32,7 @@ from tests.store.rows import (
     happening,
     lane,
     lease,
+    rest,
     said,
     ticket,
 )
@@ -257,7 +267,7 @@ def test_a_ticket_comes_back_as_it_went_in(store: Store) -> None:
     """Every field of a ticket is kept; what is not there is None, and dropped only once."""
     with store.transaction(write=True) as tx:
         line = tx.lane(lane())
-        row = Ticket(7, line, -3, -(2**52), 2**52, 3, "täsk", "p1", "läbel", 1, '{"a":1}')
+        row = Ticket(7, line, -3, -(2**52), 2**52, 3, "täsk", "p1", "läbel", 1, '{"a":1}', 2**40)
         tx.add_ticket(row)
         assert tx.ticket(7) == row
         tx.set_overtaken(7, '{"b":2}')
@@ -376,6 +386,7 @@ def test_leases_are_kept_listed_and_dropped_once(store: Store) -> None:
         assert [row.id for row in tx.leases_of("p2")] == [3]
         assert sorted(row.id for row in tx.leases_of("p1")) == [5, 9]
         changed = rows[0]._replace(chain=3, lender=3, pid=77, cancel="stop")
+        changed = changed._replace(state=ACCEPTED, tokens=2**40)
         tx.change_lease(changed)
         assert tx.lease(5) == changed
         tx.change_lease(lease(1_000))
@@ -429,19 +440,75 @@ def test_families_are_listed_by_age(store: Store) -> None:
     assert read(store, lambda tx: [row.id for row in tx.families()]) == [4, 5, 6]
 
 
+def test_what_upstream_said_to_a_lease_is_kept(store: Store) -> None:
+    """An answer and what was used go into the row; what was noted at its start stays as it was."""
+    write(store, partial(_add_lease, row=lease(5)))
+    assert lease(5).sent
+    for state, tokens in ((ACCEPTED, 3), (REFUSED, 0), (PENDING, 2**40)):
+        row = lease(5)._replace(state=state, tokens=tokens)
+        write(store, partial(_change_lease, row=row))
+        assert read(store, lambda tx: tx.lease(5)) == row
+    assert write(store, lambda tx: tx.drop_lease(5)) == row
+
+
+def test_recent_leases_are_those_granted_later(store: Store) -> None:
+    """Granted after a time, not at it, of any family, machine, key or state; ended ones are not."""
+    with store.transaction(write=True) as tx:
+        rows = [
+            lease(1, granted=10),
+            lease(2, granted=20, chain=2),
+            lease(3, granted=20, chain=2, lender=2, machine="n"),
+            lease(4, granted=20, key="b/z", member="p2"),
+            lease(5, granted=30)._replace(state=REFUSED),
+            lease(6, granted=0),
+        ]
+        for row in reversed(rows):
+            tx.add_lease(row)
+        for since, ids in (
+            (-1, [1, 2, 3, 4, 5, 6]),
+            (0, [1, 2, 3, 4, 5]),
+            (10, [2, 3, 4, 5]),
+            (19, [2, 3, 4, 5]),
+            (20, [5]),
+            (30, []),
+        ):
+            assert sorted(tx.recent(since)) == [row for row in rows if row.id in ids]
+        tx.change_lease(rows[4]._replace(state=ACCEPTED))
+        tx.drop_lease(4)
+        assert sorted(tx.recent(10)) == [rows[1], rows[2], rows[4]._replace(state=ACCEPTED)]
+
+
 def test_rests_end_at_their_time(store: Store) -> None:
     """Resting seats are all listed, equal ones too, and forgotten once their time has come."""
     with store.transaction(write=True) as tx:
         for until in (10, 20, 20, 30):
-            tx.add_rest(Rest("a", 1, until))
+            tx.add_rest(rest("a", 1, until))
         tx.drop_rests(9)
         assert len(tx.rests()) == 4
         tx.drop_rests(20)
-        assert tx.rests() == [Rest("a", 1, 30)]
+        assert tx.rests() == [rest("a", 1, 30)]
+
+
+def test_rests_are_kept_for_longer_than_they_last(store: Store) -> None:
+    """It is the end of its keeping that makes a row go, not the end of the rest itself."""
+    kept = Rest("ä", 3, 10, 30, -(2**52), 2**52, 0)
+    with store.transaction(write=True) as tx:
+        tx.add_rest(kept)
+        tx.add_rest(rest("a", 1, 25))
+        tx.drop_rests(25)
+        assert tx.rests() == [kept]
+        tx.drop_rests(29)
+        assert tx.rests() == [kept]
+        tx.drop_rests(30)
+        assert tx.rests() == []
 
 
 def _add_lease(tx: Tx, row: Lease) -> None:
     tx.add_lease(row)
+
+
+def _change_lease(tx: Tx, row: Lease) -> None:
+    tx.change_lease(row)
 
 
 def _learn(tx: Tx, key: str, held: int) -> None:
@@ -489,12 +556,34 @@ def test_notes_are_remembered(store: Store) -> None:
 
 def test_what_was_set_by_hand_is_kept(store: Store) -> None:
     """A pool's row is replaced as a whole; numbers stay numbers and words stay words."""
-    rows = [Tuned("a", 3), Tuned("b", "unlimited", 0, 2**62, "note"), Tuned("c", None, 5)]
+    rows = [
+        Tuned("a", 3),
+        Tuned("b", "unlimited", 0, 2**62, "note"),
+        Tuned("c", None, 5),
+        Tuned("d", "learn"),
+    ]
     for row in (Tuned("a", "unlimited", 9), *rows):
         write(store, partial(_tune, row=row))
     found = read(store, lambda tx: tx.tuned())
     assert sorted(found) == sorted(rows)
     assert isinstance(found, tuple)
+
+
+def test_what_was_learned_is_kept_and_forgotten(store: Store) -> None:
+    """It needs nothing set by hand beside it, is kept anew like the rest, and goes with the row."""
+    for learned in ("[4,0]", '[3,4,[["ü\n"]]]'):
+        write(store, partial(_tune, row=Tuned("a", learned=learned)))
+        assert read(store, lambda tx: tx.tuned()) == (Tuned("a", learned=learned),)
+    write(store, lambda tx: tx.tune(Tuned("a", 5, learned="[5]")))
+    write(store, lambda tx: tx.tune(Tuned("b", 1)))
+    assert sorted(read(store, lambda tx: tx.tuned())) == [
+        Tuned("a", 5, learned="[5]"),
+        Tuned("b", 1),
+    ]
+    write(store, lambda tx: tx.tune(Tuned("a", 5)))
+    assert sorted(read(store, lambda tx: tx.tuned())) == [Tuned("a", 5), Tuned("b", 1)]
+    write(store, lambda tx: tx.tune(Tuned("a")))
+    assert read(store, lambda tx: tx.tuned()) == (Tuned("b", 1),)
 
 
 def test_events_are_found_by_id_and_work(store: Store) -> None:

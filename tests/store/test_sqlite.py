@@ -31,7 +31,7 @@ from headgate.store import default_url, open_store
 from headgate.store.machine import machine_id
 from headgate.store.schema import migrations, queries
 from headgate.store.sqlite import SqliteStore
-from tests.store.rows import fill, lane, said, ticket
+from tests.store.rows import CHANGES, fill, lane, said, ticket
 from tests.support import until
 
 DAY = 86_400.0
@@ -128,6 +128,70 @@ def test_opening_again_changes_nothing(path: Path) -> None:
         assert (said(tx), tx.uid()) == (before, uid)
     first.close()
     second.close()
+
+
+def first_version(path: Path) -> Path:
+    """A file as the first schema had it, with all that it can hold of a store that was filled."""
+    store = SqliteStore(path.with_name("now.db"))
+    with store.transaction(write=True) as tx:
+        fill(tx)
+    store.close()
+    db = apsw.Connection(str(path))
+    number, script = migrations()[0]
+    db.execute(script)
+    db.pragma("user_version", number)
+    db.execute("DELETE FROM sequence; ATTACH ? AS now", (str(store.path),))
+    tables = [row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    for table in tables:
+        columns = ", ".join(f'"{row[1]}"' for row in db.execute(f"PRAGMA table_info({table})"))
+        db.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM now.{table}")  # noqa: S608
+        assert db.execute(f"SELECT * FROM {table}").fetchall(), f"nothing in {table}"  # noqa: S608
+    db.close()
+    return store.path
+
+
+def test_a_file_of_the_first_version_is_brought_up_to_date(path: Path) -> None:
+    """Nothing that waits, runs or was set is lost; what the file had no room for is empty."""
+    now = SqliteStore(first_version(path))
+    with now.transaction(write=False) as tx:
+        before, uid = said(tx), tx.uid()
+    now.close()
+    for some in (before["leases"], before["lease"], *before["leases_of"], *before["recent"]):
+        some[:] = [row._replace(sent="", state=0, tokens=0) for row in some]
+    for line in before["lines"].values():
+        line[:] = [row._replace(tokens=0) for row in line]
+    before["tuned"] = [row._replace(learned="") for row in before["tuned"]]
+    store = SqliteStore(path)
+    with store.transaction(write=True) as tx:
+        after = said(tx)
+        assert tx.uid() == uid
+        del before["rests"], after["rests"]  # seats that rest while headgate is upgraded are free
+        assert after == before
+        tx.drop_rests(10**6)
+        for change in CHANGES.values():
+            change(tx)
+    store.close()
+    db = apsw.Connection(str(path))
+    assert db.pragma("user_version") == migrations()[-1][0]
+    assert db.pragma("integrity_check") == "ok"
+    db.close()
+
+
+@pytest.mark.parametrize("damage", ["CREATE TABLE rest_keep (x)", "DROP TABLE lease"])
+def test_a_migration_that_fails_changes_nothing(path: Path, damage: str) -> None:
+    """A file that cannot be brought up to date is as it was: half a migration is none."""
+    first_version(path)
+    db = apsw.Connection(str(path))
+    db.execute(damage)
+    tables = [row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    db.close()
+    before = rows(path, *tables)
+    with pytest.raises(StoreError, match=re.escape(str(path))):
+        SqliteStore(path)
+    assert rows(path, *tables) == before
+    db = apsw.Connection(str(path))
+    assert db.pragma("user_version") == 1
+    db.close()
 
 
 def test_a_newer_schema_is_refused(path: Path) -> None:
@@ -486,6 +550,7 @@ def ask_until_full(gate: Gate) -> list[Any]:
     raise AssertionError("the disk did not fill up")
 
 
+@pytest.mark.usefixtures("steady")
 def test_a_full_disk_grants_nothing_and_loses_nothing(disk: Disk) -> None:
     """On a full disk a request fails, rows stay as they were, and with room all works again."""
     gate = Gate.open(disk.url, limits={"host": 100_000})
@@ -516,6 +581,7 @@ def test_a_full_disk_grants_nothing_and_loses_nothing(disk: Disk) -> None:
     db.close()
 
 
+@pytest.mark.usefixtures("steady")
 def test_a_release_on_a_full_disk_is_made_up_for(small_disk: Path) -> None:
     """A release that cannot be written raises nothing, and happens once there is room again."""
     disk = real_disk(small_disk)
@@ -533,6 +599,7 @@ def test_a_release_on_a_full_disk_is_made_up_for(small_disk: Path) -> None:
     gate.close()
 
 
+@pytest.mark.usefixtures("steady")
 def test_a_waiter_gets_in_after_a_full_disk(small_disk: Path) -> None:
     """Someone who waits through a full disk is let in by the release that could not be written."""
     disk = real_disk(small_disk)

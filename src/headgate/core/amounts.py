@@ -115,14 +115,22 @@ def parse_weight(value: object) -> int:
     return number
 
 
-def parse_task(value: object) -> str:
-    """A task's name, one printable line; empty for none."""
+def parse_tokens(value: object) -> int:
+    """A number of tokens."""
+    number = _whole(value)
+    if number is None or not 0 <= number <= 10**9:
+        raise UsageError(f"bad tokens {shown(value)}: expected a whole number from 0 to {10**9}")
+    return number
+
+
+def parse_task(value: object, what: str = "task") -> str:
+    """A task's name or a note, one printable line; empty for none."""
     if value is None:
         return ""
     text = value.strip() if isinstance(value, str) else None
     if text is None or len(text) > 200 or not text.isprintable():
         raise UsageError(
-            f"bad task {shown(value)}: expected one printable line of at most 200 characters"
+            f"bad {what} {shown(value)}: expected one printable line of at most 200 characters"
         )
     return text
 

@@ -101,6 +101,11 @@ def matches(pattern: str, key: str) -> bool:
     return not slash or bool(_glob(wanted_model).match(model))
 
 
+def specificity(pattern: str) -> tuple[bool, bool, int]:
+    """How much a pattern says: a model more than a provider, a full name more than a wildcard."""
+    return "/" in pattern, not _WILD.search(pattern), len(_WILD.sub("", pattern))
+
+
 @lru_cache(maxsize=1024)
 def _glob(pattern: str) -> re.Pattern[str]:
     """A pattern as an expression that never goes back on a star: linear, whatever the pattern."""

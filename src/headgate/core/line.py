@@ -28,8 +28,13 @@ from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from headgate.core.pools import Pool
+from headgate.core import law, rates
+from headgate.core.amounts import MOST
+from headgate.core.law import Pace, Step
+from headgate.core.pools import LEARN, NO_RATES, Pool
+from headgate.core.rates import Meter
 
+_NO_PACE = Pace()
 Order = tuple[int, int, int]
 """Where a ticket stands: urgency (minus its priority), since when, arrival. Smaller is earlier."""
 
@@ -51,6 +56,7 @@ class Need(NamedTuple):
     pool: Pool
     place: str
     seats: int
+    tokens: int = 0
 
 
 class Head(NamedTuple):
@@ -70,19 +76,31 @@ class Head(NamedTuple):
 
 
 class Use:
-    """Seats in use, per place: held by leases, resting after a release, kept for a starved head."""
+    """Seats in use, per place: held by leases, resting after a release, kept for a starved head.
+
+    And what else is known there: seats taken by others, what upstream itself counts and allows, who
+    still waits for an answer, whether a probe is out, what the rates were charged.
+    """
 
     def __init__(self) -> None:
         self.held: dict[str, int] = {}
         self.by_class: dict[tuple[str, str], int] = {}
         self.resting: dict[str, int] = {}
         self.kept: dict[str, int] = {}
+        self.foreign: dict[str, int] = {}
+        self.upstream: dict[str, int] = {}
+        self.caps: dict[str, int] = {}
+        self.unread: set[str] = set()
+        self.pending: dict[str, int] = {}
+        self.probing: set[str] = set()
+        self.paces: dict[str, Pace] = {}
+        self.meters: dict[str, Meter] = {}
 
     def clear(self) -> None:
         """Begin to count anew; what is kept is not counted but decided, and stays."""
-        self.held.clear()
-        self.by_class.clear()
-        self.resting.clear()
+        kept = self.kept
+        self.__init__()  # type: ignore[misc]
+        self.kept = kept
 
     def take(self, place: str, cls: str, seats: int) -> None:
         """Count seats as held (or, with a negative number, as given back)."""
@@ -93,39 +111,117 @@ class Use:
         """Count seats as resting."""
         self.resting[place] = self.resting.get(place, 0) + seats
 
+    def taken(self, place: str) -> int:
+        """All seats that are not to be had: by upstream's own count where there is one."""
+        counted = self.upstream.get(place)
+        held = self.held.get(place, 0) + self.foreign.get(place, 0)
+        return held + self.resting.get(place, 0) if counted is None else max(counted, held)
+
+    def let_in(self, need: Need, cls: str, now: int) -> None:
+        """Count what a piece of work takes that starts now."""
+        pool, place, seats, tokens = need
+        self.take(place, cls, seats)
+        if pool.rates != NO_RATES:
+            self.meters[place] = rates.charge(self.meters.get(place, Meter()), tokens, now)
+        if seats <= 0:
+            return
+        if place in self.upstream:
+            self.upstream[place] += seats
+        if pool.learned is not None:
+            self.pending[place] = self.pending.get(place, 0) + 1
+            if self.taken(place) > pool.learned.limit:
+                self.probing.add(place)
+
 
 def blocked_by(need: Need, cls: str, use: Use, now: int) -> Reason | None:
     """Why this pool cannot give these seats to this class now, or None if it can."""
-    pool, place, seats = need
+    pool, place, seats, tokens = need
     if pool.paused(now):
         return Reason("pool_paused", pool.name, until=pool.paused_until, note=pool.pause_note)
-    limit = pool.limit
-    if limit is None or seats <= 0:
+    if not pool.bounded:
         return None
-    held = use.held.get(place, 0)
-    resting = use.resting.get(place, 0)
-    free = limit - held - resting
-    reserved = _reserved(pool, place, cls, use) if pool.reserve else 0
-    kept = use.kept.get(place, 0)
-    if free - reserved - kept >= seats:
+    if pool.rates != NO_RATES:
+        at, what = rates.opens(use.meters.get(place, Meter()), pool.rates, tokens, now)
+        if at > now:
+            return Reason("spacing" if what == "spacing" else "rate", pool.name, 0, None, at, what)
+    if seats <= 0:
         return None
-    used = held + resting
+    if place in use.unread:
+        return Reason("no_reading", pool.name)
+    most = bound(pool, place, use)
+    if most is None:
+        return None
+    level = use.taken(place) + seats
+    others = use.kept.get(place, 0) + (_reserved(pool, place, cls, use) if pool.reserve else 0)
+    if level + others <= most:
+        return _unconfirmed(need, level, use)
+    if most == pool.limit and _may_probe(need, level, others, use, now):
+        return None
+    return _why(need, cls, use, most, now)
+
+
+def bound(pool: Pool, place: str, use: Use) -> int | None:
+    """The lower of the pool's limit and what upstream allows."""
+    cap = use.caps.get(place)
+    return pool.limit if cap is None or (pool.limit is not None and pool.limit <= cap) else cap
+
+
+def _unconfirmed(need: Need, level: int, use: Use) -> Reason | None:
+    """After a cut the levels below the new limit are entered one by one."""
+    learned, pending = need.pool.learned, use.pending.get(need.place, 0)
+    if learned is not None and level > learned.sure and pending:
+        return Reason("confirming", need.pool.name, level - need.seats, need.pool.limit)
+    return None
+
+
+def _may_probe(need: Need, level: int, others: int, use: Use, now: int) -> bool:
+    """Whether this may be the one that tries what lies above a learned limit."""
+    pool, place, seats, _ = need
+    it = pool.learned
+    if it is None or pool.adapt != LEARN or place in use.probing:
+        return False
+    if others and level + others > it.limit + 1:
+        return False
+    cap = use.caps.get(place)
+    if cap is not None and level > cap:
+        return False
+    step = Step(level, seats, use.pending.get(place, 0))
+    return law.opening(it, step, use.paces.get(place, _NO_PACE), now) == law.PROBE
+
+
+def _why(need: Need, cls: str, use: Use, most: int, now: int) -> Reason:
+    pool, place, seats, _ = need
+    held = use.held.get(place, 0) + use.foreign.get(place, 0)
+    taken = use.taken(place)
     if seats > ceiling(pool, cls):
         return Reason("too_heavy", pool.name, seats, ceiling(pool, cls))
-    if limit - held < seats:
-        return Reason("pool_full", pool.name, used, limit)
-    if free < seats:
-        return Reason("cooling", pool.name, used, limit)
-    if free - reserved < seats:
+    if _outgrown(need, now):
+        return Reason("outgrown", pool.name, seats, pool.limit)
+    if most - held < seats:
+        return Reason("pool_full", pool.name, taken, most)
+    if most - taken < seats:
+        code = "upstream_full" if place in use.upstream else "cooling"
+        return Reason(code, pool.name, taken, most)
+    reserved = _reserved(pool, place, cls, use) if pool.reserve else 0
+    if most - taken - reserved < seats:
         classes = ", ".join(name for name, _ in pool.reserve if name != cls)
-        return Reason("reserved", pool.name, used, limit, note=classes)
-    return Reason("kept", pool.name, used, limit)
+        return Reason("reserved", pool.name, taken, most, note=classes)
+    return Reason("kept", pool.name, taken, most)
+
+
+def _outgrown(need: Need, now: int) -> bool:
+    """Whether the limit was cut to below what this needs, and more may not be tried yet."""
+    it = need.pool.learned
+    if it is None or need.seats <= it.limit:
+        return False
+    return need.pool.adapt != LEARN or law.barred(it, need.seats, now)
 
 
 def ceiling(pool: Pool, cls: str) -> int:
     """The most seats this class can ever hold in a pool that has a limit."""
+    most = pool.limit if pool.learned is None else pool.most or MOST
     others = sum(seats for other, seats in pool.reserve if other != cls)
-    return max(1, (pool.limit or 0) - others)
+    return max(1, (most or 0) - others)
 
 
 def _reserved(pool: Pool, place: str, cls: str, use: Use) -> int:
@@ -140,10 +236,10 @@ def _reserved(pool: Pool, place: str, cls: str, use: Use) -> int:
 
 def _free(need: Need, cls: str, use: Use) -> int:
     """Seats of a limited pool that this class could have now."""
-    pool, place, _ = need
-    taken = use.held.get(place, 0) + use.resting.get(place, 0) + use.kept.get(place, 0)
+    pool, place, _, _ = need
     reserved = _reserved(pool, place, cls, use) if pool.reserve else 0
-    return (pool.limit or 0) - taken - reserved
+    most = bound(pool, place, use) or 0
+    return most - use.taken(place) - use.kept.get(place, 0) - reserved
 
 
 def obstacles(head: Head, use: Use, now: int) -> tuple[Reason, ...]:
@@ -154,7 +250,7 @@ def obstacles(head: Head, use: Use, now: int) -> tuple[Reason, ...]:
 
 def too_heavy(reasons: tuple[Reason, ...]) -> bool:
     """Whether no waiting will help: only a higher limit can."""
-    return any(reason.code == "too_heavy" for reason in reasons)
+    return any(reason.code in {"too_heavy", "outgrown"} for reason in reasons)
 
 
 def keep_seats(head: Head, use: Use, now: int) -> None:
@@ -162,7 +258,10 @@ def keep_seats(head: Head, use: Use, now: int) -> None:
     if not head.overtaken:
         return
     wanted = _limited(head)
-    hopeless = (n.pool.paused(now) or n.seats > ceiling(n.pool, head.cls) for n in wanted)
+    hopeless = (
+        n.pool.paused(now) or n.seats > ceiling(n.pool, head.cls) or _outgrown(n, now)
+        for n in wanted
+    )
     if any(hopeless):
         return
     free = {need.place: max(0, _free(need, head.cls, use)) for need in wanted}
@@ -227,7 +326,7 @@ def settle(
                 continue
         else:
             for need in head.needs:
-                use.take(need.place, head.cls, need.seats)
+                use.let_in(need, head.cls, now)
             for other in waiting:
                 if _overtake(other, head, use, now):
                     changed[other.id] = other
@@ -244,8 +343,8 @@ def _overtake(waiting: Head, winner: Head, use: Use, now: int) -> bool:
     lost = False
     for need in _limited(waiting):
         if need.place in taken:
-            used = use.held.get(need.place, 0) + use.resting.get(need.place, 0)
-            if (need.pool.limit or 0) - used < need.seats:
+            most = bound(need.pool, need.place, use) or 0
+            if most - use.taken(need.place) < need.seats:
                 # Later than all before it, so that what is being kept elsewhere goes on being kept.
                 latest = max(waiting.overtaken.values(), default=0)
                 waiting.overtaken[need.place] = max(now, latest + 1)

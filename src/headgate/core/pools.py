@@ -13,9 +13,36 @@ from typing import NamedTuple
 
 from headgate.core.amounts import parse_limit
 from headgate.core.keys import HOST, matches, parse_pattern
+from headgate.core.law import Learned, begin, load
+from headgate.core.rates import Rates
 from headgate.errors import ConfigError, UsageError
 
 UNLIMITED = "unlimited"
+LEARN = "learn"
+STEP_DOWN = "step-down"
+OFF = "off"
+ADAPT = (LEARN, STEP_DOWN, OFF)
+"""How a pool learns from refusals: a limit that finds its way, one that only falls, or none."""
+
+
+class UsageSource(NamedTuple):
+    """Where upstream's own count of what is in use can be read."""
+
+    kind: str
+    """umans, featherless, json or python."""
+    url: str = ""
+    key_env: str = ""
+    """The environment variable with the API key; the key itself is never kept."""
+    used: str = ""
+    """Where in the answer of a `json` source the number stands, as in `data.in_flight`."""
+    limit: str = ""
+    """Where the limit stands, if it does."""
+    call: str = ""
+    """What a `python` source calls, as in `package.module:function`."""
+    every: int = 2_000
+    """Milliseconds between two readings while somebody waits."""
+    margin: int = 0
+    """Seats to leave free of what upstream allows."""
 
 
 class Declared(NamedTuple):
@@ -25,6 +52,17 @@ class Declared(NamedTuple):
     cooldown: int | None = None
     max_hold: int | None = None
     reserve: tuple[tuple[str, int], ...] | None = None
+    adapt: str | None = None
+    usage: UsageSource | None = None
+    observe: tuple[str, ...] | None = None
+    """Regular expressions over command lines: who matches has a seat without having asked."""
+    rpm: int | None = None
+    tpm: int | None = None
+    spacing: int | None = None
+    """At least so many milliseconds between two starts."""
+
+
+NOTHING = Declared()
 
 
 class Tuned(NamedTuple):
@@ -35,15 +73,26 @@ class Tuned(NamedTuple):
     cooldown: int | None = None
     paused_until: int | None = None
     pause_note: str = ""
+    learned: str = ""
+    """What `law` has learned, as text."""
 
     @property
     def says_nothing(self) -> bool:
         """Whether there is no need to remember it."""
-        return self.limit is None and self.cooldown is None and self.paused_until is None
+        return (
+            self.limit is None
+            and self.cooldown is None
+            and self.paused_until is None
+            and not self.learned
+        )
 
 
 class Pool(NamedTuple):
-    """A pool as it stands: every layer applied. Times are in milliseconds."""
+    """A pool as it stands: every layer applied. Times are in milliseconds.
+
+    `limit` is what counts now. A pool that learns has `learned`, and `most` is what its limit can
+    become: what somebody said, or None if nobody did.
+    """
 
     name: str
     limit: int | None
@@ -54,12 +103,26 @@ class Pool(NamedTuple):
     reserve: tuple[tuple[str, int], ...] = ()
     paused_until: int | None = None
     pause_note: str = ""
+    most: int | None = None
+    adapt: str = OFF
+    learned: Learned | None = None
+    usage: UsageSource | None = None
+    observe: tuple[str, ...] = ()
+    rates: Rates = Rates()
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is anything that could keep somebody out, other than a pause."""
+        return self.limit is not None or self.usage is not None or self.rates != NO_RATES
 
     def paused(self, now: int) -> bool:
         """Whether nothing may start in this pool at this moment."""
         return self.paused_until is not None and self.paused_until > now
 
 
+NO_RATES = Rates()
+COOLDOWN = 2_000
+"""How long a freed seat rests in a pool that learns, unless something else is said."""
 DEFAULTS: Mapping[str, Declared] = {HOST: Declared(limit=3), "*/claude-opus-*": Declared(limit=4)}
 
 
@@ -89,21 +152,27 @@ class Book:
             for name, limit in read_view(view).items():
                 seen = pools.get(name) or Pool(name, None, "environment")
                 number = limit if isinstance(limit, int) else None
-                pools[name] = seen._replace(limit=number, source="environment")
+                pools[name] = seen._replace(
+                    limit=number, source="environment", most=number, learned=None, adapt=OFF
+                )
             found = self._views[view] = Book(pools)
         return found
 
 
-def book(declared: Mapping[str, Declared], tuned: Iterable[Tuned]) -> Book:
+def book(
+    declared: Mapping[str, Declared], tuned: Iterable[Tuned], defaults: Declared = NOTHING
+) -> Book:
     """Lay what was set by hand over the file, and the file over the defaults."""
     by_hand = {row.name: row for row in tuned}
     names = {*DEFAULTS, *declared, *by_hand}
-    return Book({name: _pool(name, declared.get(name), by_hand.get(name)) for name in names})
+    return Book(
+        {name: _pool(name, declared.get(name), by_hand.get(name), defaults) for name in names}
+    )
 
 
-def _pool(name: str, declared: Declared | None, tuned: Tuned | None) -> Pool:
-    default = DEFAULTS.get(name, Declared())
-    declared = declared or Declared()
+def _pool(name: str, declared: Declared | None, tuned: Tuned | None, defaults: Declared) -> Pool:
+    default = DEFAULTS.get(name, NOTHING)
+    declared = declared or NOTHING
     tuned = tuned or Tuned(name)
     limit: int | str | None = None
     source = "none"
@@ -113,18 +182,37 @@ def _pool(name: str, declared: Declared | None, tuned: Tuned | None) -> Pool:
     configured = limit if isinstance(limit, int) else None
     if tuned.limit is not None:
         limit, source = tuned.limit, "hand"
-    cooldown = declared.cooldown if tuned.cooldown is None else tuned.cooldown
+    most = limit if isinstance(limit, int) else None
+    adapt = OFF if name == HOST else declared.adapt or defaults.adapt or LEARN
+    learned = None
+    if adapt != OFF and (most is not None or limit == LEARN):
+        learned = load(tuned.learned)
+        if learned is None or learned.base != (most or 0):
+            learned = begin(most)
     return Pool(
         name=name,
-        limit=limit if isinstance(limit, int) else None,
-        source=source,
+        limit=learned.limit if learned else most,
+        source="learned" if limit == LEARN else source,
         configured_limit=configured,
-        cooldown=cooldown or 0,
+        cooldown=_cooldown(name, adapt, declared, tuned, defaults),
         max_hold=declared.max_hold,
         reserve=declared.reserve or (),
         paused_until=tuned.paused_until,
         pause_note=tuned.pause_note,
+        most=most,
+        adapt=adapt,
+        learned=learned,
+        usage=declared.usage,
+        observe=declared.observe or (),
+        rates=Rates(declared.rpm or 0, declared.tpm or 0, declared.spacing or 0),
     )
+
+
+def _cooldown(name: str, adapt: str, declared: Declared, tuned: Tuned, defaults: Declared) -> int:
+    for said in (tuned.cooldown, declared.cooldown, None if name == HOST else defaults.cooldown):
+        if said is not None:
+            return said
+    return 0 if adapt == OFF else COOLDOWN
 
 
 def parse_view(text: str, where: str = "HEADGATE_LIMITS") -> str:

@@ -9,6 +9,25 @@ from headgate.core.amounts import FOREVER, show_duration
 from headgate.core.line import Reason
 
 
+class UpstreamStatus(NamedTuple):
+    """What upstream itself says about one pool."""
+
+    fresh: bool
+    in_use: float | None
+    limit: int | None
+    hard_cap: int | None
+    estimate: int
+    """What it must have in flight now."""
+    cap: int | None
+    """How much we let it have in flight; None where that is only up to the pool's limit."""
+    age: float | None
+    lag_ms: int | None
+    """How long it goes on counting what has ended; None while that is not known."""
+    low_priority: bool
+    note: str
+    problem: str
+
+
 class PoolStatus(NamedTuple):
     """One pool at one moment."""
 
@@ -27,13 +46,30 @@ class PoolStatus(NamedTuple):
     auto_reduced: bool = False
     auto_reduced_from: int | None = None
     notice: str | None = None
+    adapt: str = "off"
+    probing: bool = False
+    next_probe: float | None = None
+    """When the next level may be tried again, where one has failed."""
+    foreign: int = 0
+    """Programs that were seen to use it without having asked."""
+    upstream: UpstreamStatus | None = None
+    rpm: int | None = None
+    tpm: int | None = None
+    spacing_ms: int = 0
 
     @property
     def free(self) -> int | None:
         """Seats that could be had now; None where there is no limit."""
-        if self.limit is None:
+        limit, taken = self.limit, self.in_use + self.foreign + self.cooling
+        if self.upstream is not None:
+            cap = self.upstream.cap
+            if self.upstream.fresh:
+                taken = max(self.upstream.estimate, self.in_use + self.foreign)
+            if cap is not None:
+                limit = cap if limit is None else min(limit, cap)
+        if limit is None:
             return None
-        return 0 if self.paused else max(0, self.limit - self.in_use - self.cooling)
+        return 0 if self.paused else max(0, limit - taken)
 
 
 class Status(NamedTuple):
@@ -127,32 +163,38 @@ class Past(NamedTuple):
     events: tuple[Event, ...]
 
 
+_SENTENCES = {
+    "pool_full": "{pool} is full{figures}",
+    "pool_paused": "{pool} is paused {until}{note}",
+    "cooling": "{pool} has seats that rest after their release{figures}",
+    "reserved": "{pool} keeps its free seats for {words} work{figures}",
+    "kept": "{pool} keeps its free seats for an older ticket{figures}",
+    "too_heavy": "{pool} can never hold {used} seats, its limit is {limit}",
+    "outgrown": "{pool} was cut to a limit of {limit}, which {used} seats do not fit",
+    "behind": "others are ahead in the line for {pool}{figures}",
+    "next": "it is about to be let in",
+    "confirming": "{pool} waits for an answer before it lets in another one{figures}",
+    "upstream_full": "{pool} is full by the provider's own count{figures}",
+    "no_reading": "{pool} waits for a reading of what the provider counts",
+    "rate": "{pool} has used up its {words} of this minute, {until}",
+    "spacing": "{pool} keeps its starts apart, {until}",
+}
+_RATES = {"rpm": "requests", "tpm": "tokens"}
+
+
 def explain(reason: Reason, now: int) -> str:
     """A reason as a sentence for people."""
-    figures = f" ({reason.used}/{reason.limit})" if reason.limit is not None else ""
-    match reason.code:
-        case "pool_full":
-            return f"{reason.pool} is full{figures}"
-        case "pool_paused":
-            until = reason.until or now
-            when = (
-                f"for {show_duration(until - now)} more"
-                if until < FOREVER
-                else f"until it is resumed (headgate resume '{reason.pool}')"
-            )
-            note = f": {reason.note}" if reason.note else ""
-            return f"{reason.pool} is paused {when}{note}"
-        case "cooling":
-            return f"{reason.pool} has seats that rest after their release{figures}"
-        case "reserved":
-            return f"{reason.pool} keeps its free seats for {reason.note} work{figures}"
-        case "kept":
-            return f"{reason.pool} keeps its free seats for an older ticket{figures}"
-        case "too_heavy":
-            return f"{reason.pool} can never hold {reason.used} seats, its limit is {reason.limit}"
-        case "behind":
-            return f"others are ahead in the line for {reason.pool}{figures}"
-        case "next":
-            return "it is about to be let in"
-        case _:
-            return f"{reason.code} {reason.pool}{figures}".strip()
+    until = reason.until or now
+    sentence = _SENTENCES.get(reason.code, "{code} {pool}{figures}")
+    return sentence.format(
+        code=reason.code,
+        pool=reason.pool,
+        used=reason.used,
+        limit=reason.limit,
+        figures=f" ({reason.used}/{reason.limit})" if reason.limit is not None else "",
+        note=f": {reason.note}" if reason.note else "",
+        words=_RATES.get(reason.note, reason.note),
+        until=f"for {show_duration(until - now)} more"
+        if until < FOREVER
+        else f"until it is resumed (headgate resume '{reason.pool}')",
+    ).strip()

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from headgate.core.views import Waiting
 from headgate.errors import (
@@ -28,13 +28,18 @@ from headgate.errors import (
 from headgate.gate.errand import Errand, Terms, Undo, Wish
 from headgate.gate.lease import Lease
 from headgate.gate.lookout import Lookout
+from headgate.gate.poller import Poller
 from headgate.gate.roll import FolderRoll, HomeRoll, Roll
 from headgate.gate.telling import running_loop, tell
-from headgate.ledger import admit, leave, look, watch
+from headgate.gate.watchtower import Watchtower
+from headgate.ledger import admit, learn, leave, look, watch
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member, Tx
 from headgate.store.base import Store
 from headgate.store.machine import machine_id, pid_space
+
+if TYPE_CHECKING:
+    from headgate.core.verdicts import Rule
 
 T = TypeVar("T")
 _PATIENCE = 3.0
@@ -62,6 +67,10 @@ class Clerk:
         self.to_tell: deque[str] = deque()
         """What is wrong with a configuration file that was changed: an event, in time."""
         self.closed = ""
+        self.rules: Callable[[], tuple[Rule, ...]] = _builtin_rules
+        """How to read what upstream answers."""
+        self.poller = Poller(self)
+        self._watchtower = Watchtower(pages)
         self._pages = pages
         self._view = view
         self._refresh = refresh
@@ -98,9 +107,13 @@ class Clerk:
             raise errand.error
         return errand.result  # type: ignore[no-any-return]
 
+    def tell(self, do: Callable[[Ledger], object]) -> None:
+        """Have something kept as soon as the store can be written, without waiting for it."""
+        self.submit(Undo(do))
+
     def read(self, do: Callable[[Ledger], T]) -> T:
         """Read in a transaction that sees one moment, after all that was asked for before."""
-        if self._queue:
+        if self._queue or self._watchtower.due():
             self.run(lambda _: None)
         with self._lock:
             self.check_open()
@@ -183,6 +196,7 @@ class Clerk:
                 wish.fail(GateClosedError(self.closed))
                 told.append(wish)
         tell([(errand, errand.finish) for errand in told])
+        self.poller.close()
         self.lookout.stop()
         self.roll.leave(remove=not stay_for_programs)
         with self._lock:
@@ -273,8 +287,10 @@ class Clerk:
         joins = not self._joined and any(errand.joins for errand in errands)
         if joins:
             self.roll.join()
+        foreign = self._watchtower.look(self.store)
         with self.store.transaction(write=True) as tx:
             ledger = self._ledger(tx)
+            learn.sighted(ledger, foreign)
             if joins:
                 self._enrol(ledger)
             while self.to_tell:
@@ -388,6 +404,12 @@ class Clerk:
             del self.waiters[wish.id]
             wish.fail(CancelledWorkError(why))
         return [wish for wish, _ in (*granted, *gone)]
+
+
+def _builtin_rules() -> "tuple[Rule, ...]":
+    from headgate.core.verdicts import BUILTIN
+
+    return BUILTIN
 
 
 class _Held:

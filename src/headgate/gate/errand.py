@@ -63,7 +63,7 @@ class Errand:
 
 
 class Undo(Errand):
-    """A release or a withdrawal: tried again until the store has it."""
+    """A release, a withdrawal, a report: tried again until the store has it."""
 
     stubborn = True
 

@@ -24,11 +24,14 @@ from headgate.core.amounts import (
     parse_limit,
     parse_priority,
     parse_task,
+    parse_tokens,
     parse_weight,
     priority_class,
+    shown,
 )
-from headgate.core.keys import NO_KEY, parse_key, parse_pattern
-from headgate.core.pools import parse_view
+from headgate.core.keys import HOST, NO_KEY, parse_key, parse_pattern
+from headgate.core.pools import LEARN, NOTHING, Declared, UsageSource, parse_view
+from headgate.core.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
 from headgate.core.views import Capacity, Event, Past, Queue, Running, Status, Waiting
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.clerk import Clerk
@@ -36,13 +39,13 @@ from headgate.gate.errand import Errand
 from headgate.gate.lease import Lease
 from headgate.gate.slot import Slot
 from headgate.gate.strays import MARK
-from headgate.ledger import look, tune
+from headgate.ledger import learn, look, tune
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.store import Store, open_store
 
 if TYPE_CHECKING:
-    pass
+    from headgate.core.verdicts import Rule
 
 _LOOK = 0.5
 _JUMP = 2_000
@@ -59,11 +62,16 @@ class Gate:
         *,
         config: configuration.Watched | configuration.Defaults | None = None,
         view: str = "",
+        usage: Mapping[str, Callable[[], object]] | None = None,
     ) -> None:
         self._config = config or configuration.Watched(None)
         self._view = view
-        self._pages = Pages(self._config.config.pools)
+        functions = {parse_pattern(name): function for name, function in (usage or {}).items()}
+        self._usage = dict.fromkeys(functions, UsageSource("python", call="(this program)"))
+        self._pages = Pages(self._pools(), self._config.config.defaults)
         self._clerk = Clerk(store, self._pages, self._reload, view)
+        self._clerk.rules = self._rules
+        self._clerk.poller.functions.update(functions)
         self._next_look = 0.0
         _OPEN.add(self)
 
@@ -74,11 +82,13 @@ class Gate:
         *,
         config: str | Path | None = None,
         limits: Mapping[str, int] | None = None,
+        usage: Mapping[str, Callable[[], object]] | None = None,
     ) -> "Gate":
         """Open the gate of a store: by default the one that this person's programs share.
 
         `config` names a configuration file in place of the usual one. `limits` are this gate's own
-        and beat all others, like HEADGATE_LIMITS.
+        and beat all others, like HEADGATE_LIMITS. `usage` gives, for some pools, a function that
+        tells what upstream counts: a number, or that and its limit; None if it cannot tell.
         """
         path = Path(config) if config is not None else configuration.find()
         text = os.environ.get("HEADGATE_LIMITS", "")
@@ -88,7 +98,7 @@ class Gate:
             merged = {part.rpartition("=")[0]: part for part in f"{view},{own}".split(",") if part}
             view = parse_view(",".join(merged.values()))
         watched = configuration.Watched(path)
-        return cls(open_store(url), config=watched, view=view)
+        return cls(open_store(url), config=watched, view=view, usage=usage)
 
     def slot(
         self,
@@ -103,6 +113,7 @@ class Gate:
         on_end: Callable[[HeadgateError], None] | None = None,
         label: str = "",
         marked: bool = False,
+        tokens: int = 0,
     ) -> "Slot":
         """Seats for one piece of work, for use with `async with` or `with`.
 
@@ -120,6 +131,8 @@ class Gate:
         label     a word for people: what program this is
         marked    programs started under the lease carry its mark in their environment, and keep
                   its seats for as long as one of them lives
+        tokens    about how many tokens it will use, for pools with a `tpm`; what it really used
+                  can be told with `lease.report`
         """
         wait = None if timeout is None else parse_duration(timeout, "timeout") / 1000
         lender = self._parent()
@@ -135,6 +148,7 @@ class Gate:
             marked=marked,
             lender=lender,
             view=self._view,
+            tokens=parse_tokens(tokens),
         )
         return Slot(self._clerk, request, wait, on_wait, on_end)
 
@@ -168,9 +182,33 @@ class Gate:
         """What is known of one piece of work: where it waits, that it runs, or how it ended."""
         return self._clerk.read(lambda ledger: look.why(ledger, id, time.time()))
 
-    def set_limit(self, pool: str, limit: int) -> None:
-        """Set a pool's limit by hand: persisted, and live at once everywhere."""
-        name, seats = parse_pattern(pool), parse_limit(limit)
+    def report(
+        self,
+        pool: str,
+        signal: str,
+        *,
+        retry_after: float | str | None = None,
+        in_use: float | None = None,
+        limit: int | None = None,
+        note: str = "",
+    ) -> None:
+        """Tell a pool what was learned from upstream, where no lease stands for it.
+
+        signal        accepted, concurrency-limited, rate-limited, quota-gone, overloaded or usage
+        retry_after   for how long upstream asks to be left alone: seconds, or `2m`
+        in_use        what upstream counts as in use, for `usage`; `limit` is what it allows
+        """
+        name, kind = parse_pattern(pool), parse_signal(signal)
+        reading = parse_reading(in_use, limit) if kind == USAGE else None
+        if kind == USAGE and reading is None:
+            raise UsageError(f"bad usage {shown(in_use)}: expected how much is in use, as a number")
+        told = Signal(kind, parse_wait(retry_after), reading, note=parse_task(note, "note"))
+        self._clerk.run(lambda ledger: learn.report(ledger, told, pool=name))
+
+    def set_limit(self, pool: str, limit: int | str) -> None:
+        """Set a limit by hand, or have it `learn`: persisted, and live at once everywhere."""
+        name = parse_pattern(pool)
+        seats = LEARN if limit == LEARN and name != HOST else parse_limit(limit)
         self._clerk.run(lambda ledger: tune.set_limit(ledger, name, seats))
 
     def unset_limit(self, pool: str) -> None:
@@ -192,7 +230,7 @@ class Gate:
         """Let nothing start in a pool for a while, or until it is resumed."""
         name = parse_pattern(pool)
         length = None if duration is None else parse_duration(duration)
-        note = parse_task(note)
+        note = parse_task(note, "note")
         self._clerk.run(lambda ledger: tune.pause(ledger, name, length, note))
 
     def resume(self, pool: str) -> bool:
@@ -279,6 +317,18 @@ class Gate:
             return 0
         return int(id) if uid == self._clerk.uid() else 0
 
+    def _pools(self) -> Mapping[str, Declared]:
+        """What the configuration says, and this gate's own functions."""
+        pools = dict(self._config.config.pools)
+        for name, source in self._usage.items():
+            pools[name] = pools.get(name, NOTHING)._replace(usage=source)
+        return pools
+
+    def _rules(self) -> "tuple[Rule, ...]":
+        from headgate.core.verdicts import BUILTIN
+
+        return (*self._config.config.classify, *BUILTIN)
+
     def _reload(self) -> None:
         """Follow the configuration file, looking at it no more often than twice a second."""
         now = time.monotonic()
@@ -287,7 +337,7 @@ class Gate:
         self._next_look = now + _LOOK
         fresh = self._config.fresh()
         if fresh is not None:
-            self._pages.declare(fresh.pools)
+            self._pages.declare(self._pools(), fresh.defaults)
         if self._config.problem:
             self._clerk.to_tell.append(self._config.problem)
             self._config.problem = None

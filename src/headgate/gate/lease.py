@@ -1,10 +1,15 @@
 """The seats a program holds, and how they are given back."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from headgate.errors import HeadgateError
+from headgate.core.amounts import parse_task, parse_tokens
+from headgate.core.signals import USAGE, Signal, parse_signal, parse_wait
+from headgate.errors import HeadgateError, UsageError
 from headgate.gate.strays import MARK
+from headgate.ledger import learn, metering
+from headgate.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     from headgate.gate.clerk import Clerk
@@ -51,6 +56,56 @@ class Lease:
         if first:
             self._clerk.release(self.id)
         return first
+
+    def report(
+        self,
+        signal: str,
+        *,
+        retry_after: float | str | None = None,
+        tokens: int | None = None,
+        account: bool = False,
+        note: str = "",
+    ) -> None:
+        """Tell what upstream said to this piece of work, as in `accepted`.
+
+        retry_after   for how many seconds upstream asks to be left alone
+        tokens        how many tokens the work has used so far, for pools with a `tpm`
+        account       the answer holds for the whole account, not for this model only
+        Returns at once; the pools know it as soon as the store does.
+        """
+        kind = parse_signal(signal)
+        if kind == USAGE:
+            raise UsageError("bad signal 'usage': a lease has no usage; tell it with gate.report")
+        told = Signal(kind, parse_wait(retry_after), account=account, note=parse_task(note, "note"))
+        used = None if tokens is None else parse_tokens(tokens)
+
+        def apply(ledger: Ledger) -> None:
+            learn.report(ledger, told, lease=self.id)
+            if used is not None:
+                metering.spend(ledger, self.id, used)
+
+        self._clerk.tell(apply)
+
+    def answered(
+        self, status: int, headers: Mapping[str, str], body: str | bytes = b""
+    ) -> str | None:
+        """Learn from an HTTP answer to this piece of work; returns the signal that it was."""
+        from headgate.core.classify import Response, classify, meters
+
+        provider = self.key.partition("/")[0]
+        now = time.time()
+        found = classify(Response(status, headers, body, provider), now, self._clerk.rules())
+        left = meters(headers, now)
+
+        def apply(ledger: Ledger) -> None:
+            if left is not None:
+                metering.correct(ledger, self.id, left)
+            if found is not None:
+                learn.report(ledger, found, lease=self.id)
+
+        if found is not None or left is not None:
+            self._clerk.tell(apply)
+        return None if found is None else found.kind
 
     def end(self, error: HeadgateError) -> None:
         """Somebody wants this work to end: tell whoever does the work, once."""

@@ -122,6 +122,7 @@ class Lookout:
             return
         self._plan = plan
         self._due = None if plan.due_in is None else time.monotonic() + plan.due_in / 1000
+        self._clerk.poller.plan(plan.polls)
         if not self.is_this_thread():
             self.nudge()
 
@@ -173,6 +174,8 @@ class Lookout:
                 from headgate.gate.overdue import end_orphans
 
                 end_orphans(clerk)
+        if clerk.waiters:
+            clerk.poller.start_due()
         if clerk.unfinished and now >= self._next_retry:
             self._next_retry = now + _TICK
             for errand in [clerk.unfinished.popleft() for _ in range(len(clerk.unfinished))]:
@@ -187,6 +190,8 @@ class Lookout:
         times = [deadline for deadline, _ in self._deadlines.values()]
         if self._due is not None:
             times.append(self._due)
+        if (ask := self._clerk.poller.next()) is not None:
+            times.append(ask)
         if self._clerk.waiters:
             times.append(max(self._next_tick, now + 0.01))
         if self._clerk.unfinished:

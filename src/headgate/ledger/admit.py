@@ -6,7 +6,7 @@ from headgate.core import line
 from headgate.core.amounts import priority_class
 from headgate.core.line import Head, Moves, Need, Order
 from headgate.errors import TooHeavyError
-from headgate.ledger import leave
+from headgate.ledger import learn, leave
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lane, Lease, Ticket
 
@@ -25,6 +25,7 @@ class Request(NamedTuple):
     marked: bool = False
     lender: int = 0
     view: str = ""
+    tokens: int = 0
 
     @property
     def cls(self) -> str:
@@ -38,9 +39,8 @@ def ask(ledger: Ledger, request: Request) -> int:
     Nobody is passed: if anyone waits for a seat this request would take too, it joins
     the line, and the line is settled at the end of the transaction.
     """
-    needs, chain = ledger.needs(
-        request.key, request.machine, request.weight, lender=request.lender, view=request.view
-    )
+    learn.tidy(ledger)
+    needs, chain = _needs(ledger, request)
     for need in needs:
         if need.pool.limit is not None and need.seats > line.ceiling(need.pool, request.cls):
             raise TooHeavyError(
@@ -57,7 +57,7 @@ def ask(ledger: Ledger, request: Request) -> int:
     waits = _somebody_waits_for(ledger, needs) or line.obstacles(newcomer, ledger.use, ledger.now)
     if not waits:
         for need in needs:
-            ledger.use.take(need.place, newcomer.cls, need.seats)
+            ledger.use.let_in(need, newcomer.cls, ledger.now)
         _grant(ledger, _lease(ledger, id, request, chain), needs, waited=0)
         return id
     lane = ledger.tx.lane(
@@ -75,10 +75,22 @@ def ask(ledger: Ledger, request: Request) -> int:
         request.label,
         int(request.marked),
         "",
+        request.tokens,
     )
     ledger.add_ticket(ticket)
     ledger.unsettled = True
     return id
+
+
+def _needs(ledger: Ledger, request: Request) -> tuple[tuple[Need, ...], int]:
+    return ledger.needs(
+        request.key,
+        request.machine,
+        request.weight,
+        lender=request.lender,
+        view=request.view,
+        tokens=request.tokens,
+    )
 
 
 def _somebody_waits_for(ledger: Ledger, needs: tuple[Need, ...]) -> bool:
@@ -94,6 +106,7 @@ def _somebody_waits_for(ledger: Ledger, needs: tuple[Need, ...]) -> bool:
 
 def settle(ledger: Ledger) -> None:
     """Hand free seats to those who wait, in order."""
+    learn.tidy(ledger)
     ledger.unsettled = False
     lanes = {lane.id: lane for lane in ledger.lanes()}
     if not lanes:
@@ -136,7 +149,12 @@ def next_head(ledger: Ledger, lane: Lane, after: Order | None = None) -> Head | 
 def make_head(ledger: Ledger, lane: Lane, ticket: Ticket) -> Head:
     """A ticket as the rules see it."""
     needs, _ = ledger.needs(
-        lane.key, lane.machine, ticket.weight, lender=lane.lender, view=lane.view
+        lane.key,
+        lane.machine,
+        ticket.weight,
+        lender=lane.lender,
+        view=lane.view,
+        tokens=ticket.tokens,
     )
     return Head(ticket.order, lane.id, lane.cls, needs, _read_times(ticket.overtaken))
 
@@ -163,10 +181,9 @@ def _grant_ticket(ledger: Ledger, lane: Lane, ticket: Ticket) -> None:
         bool(ticket.marked),
         lane.lender,
         lane.view,
+        ticket.tokens,
     )
-    needs, chain = ledger.needs(
-        lane.key, lane.machine, ticket.weight, lender=lane.lender, view=lane.view
-    )
+    needs, chain = _needs(ledger, request)
     lease = _lease(ledger, ticket.id, request, chain)
     _grant(ledger, lease, needs, waited=ledger.now - ticket.arrived)
     ledger.woken.add(ticket.member)
@@ -189,6 +206,7 @@ def _lease(ledger: Ledger, id: int, request: Request, chain: int) -> Lease:
         request.lender if chain else 0,
         0,
         "",
+        tokens=request.tokens,
     )
 
 
@@ -197,6 +215,7 @@ def _grant(ledger: Ledger, lease: Lease, needs: tuple[Need, ...], waited: int) -
         lender = ledger.tx.lease(lease.lender)
         if lender is not None and not lender.chain:
             ledger.tx.change_lease(lender._replace(chain=lease.chain))
+    lease = lease._replace(sent=learn.start(ledger, lease, needs))
     ledger.tx.add_lease(lease)
     ledger.granted[lease.id] = lease
     if lease.chain:

@@ -1,7 +1,15 @@
 """Give seats back, leave the line, bury the dead."""
 
-from headgate.ledger.ledger import Ledger, chain_seats, place
-from headgate.ledger.rows import Lease, Rest
+from headgate.core.pools import Pool
+from headgate.core.readings import KEEP
+from headgate.ledger import learn
+from headgate.ledger.ledger import Ledger, chain_seats
+from headgate.ledger.outlook import place
+from headgate.ledger.rows import ACCEPTED, Lease, Rest
+
+_LONGEST_REST = 120_000
+_UNUSED = {"withdrawn", "turned_away"}
+"""How a lease ends that nobody used."""
 
 
 def release(ledger: Ledger, id: int, kind: str = "released", text: str = "") -> bool:
@@ -9,10 +17,11 @@ def release(ledger: Ledger, id: int, kind: str = "released", text: str = "") -> 
     lease = ledger.tx.drop_lease(id)
     if lease is None:
         return False
-    _free(ledger, lease)
-    held = max(0, ledger.now - lease.granted)
     if kind == "released" and lease.cancel:
         kind, text = "cancelled", lease.cancel
+    _free(ledger, lease, completed=kind == "released")
+    held = max(0, ledger.now - lease.granted)
+    learn.end(ledger, lease, served=kind == "released", unused=kind in _UNUSED)
     if kind == "released":
         ledger.tx.learn_hold(lease.key, held)
     ledger.tell(kind, text or f"held {held / 1000:.1f}s", work=id, key=lease.key, task=lease.task)
@@ -20,10 +29,11 @@ def release(ledger: Ledger, id: int, kind: str = "released", text: str = "") -> 
     return True
 
 
-def _free(ledger: Ledger, lease: Lease) -> None:
+def _free(ledger: Ledger, lease: Lease, *, completed: bool) -> None:
     """Count off the seats that nobody of the lease's family goes on using, and let them rest."""
     seen = ledger.under(ledger.view)
-    pools = [p for p in seen.of(lease.key) if p.cooldown > 0 and p.limit is not None]
+    pools = [pool for pool in seen.of(lease.key) if _rests(pool)] if not lease.refused else []
+    lingers = 0 if completed else _lingers(ledger, lease)
     if pools:
         ledger.tx.drop_rests(ledger.now)
         names = [pool.name for pool in pools]
@@ -33,11 +43,32 @@ def _free(ledger: Ledger, lease: Lease) -> None:
             where = place(pool.name, lease.machine)
             seats = before[where].weight - (after[where].weight if where in after else 0)
             if seats > 0:
-                ledger.tx.add_rest(Rest(where, seats, ledger.now + pool.cooldown))
+                until = ledger.now + max(pool.cooldown, lingers)
+                keep = max(until, ledger.now + KEEP) if pool.usage else until
+                ledger.tx.add_rest(
+                    Rest(where, seats, until, keep, lease.granted, ledger.now, int(completed))
+                )
     if pools or lease.chain:
         ledger.recount()
     else:
         ledger.uncount(lease)
+
+
+def _lingers(ledger: Ledger, lease: Lease) -> int:
+    """For how long upstream may go on with a request that was broken off: as it would have run.
+
+    Only for requests: of an agent that is ended nothing goes on, and nobody reports on its every
+    request.
+    """
+    if lease.state != ACCEPTED:
+        return 0
+    usual = ledger.tx.usual_hold([lease.key]) or 0
+    return round(max(0, min(_LONGEST_REST, usual - (ledger.now - lease.granted))))
+
+
+def _rests(pool: Pool) -> bool:
+    """Whether seats freed in a pool are not free at once, or upstream's count has to be matched."""
+    return (pool.cooldown > 0 and pool.limit is not None) or pool.usage is not None
 
 
 def withdraw(ledger: Ledger, id: int, kind: str = "withdrawn", text: str = "") -> bool:

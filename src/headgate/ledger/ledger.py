@@ -2,30 +2,38 @@
 
 from collections.abc import Iterable, Mapping
 
-from headgate.core.keys import HOST, NO_KEY, matches
+from headgate.core.keys import NO_KEY, matches
+from headgate.core.law import Learned, dump
 from headgate.core.line import Need, Reason, Use
-from headgate.core.pools import Book, Declared, Tuned, book, read_view
+from headgate.core.pools import NOTHING, Book, Declared, Tuned, book, read_view
+from headgate.ledger import outlook
+from headgate.ledger.outlook import place
 from headgate.ledger.rows import Census, Happening, Lane, Lease, Ticket, Tx
 
 
 class Pages:
     """Makes the book of pools, and keeps the last one while nothing that it says has changed."""
 
-    def __init__(self, declared: Mapping[str, Declared]) -> None:
-        self._declared = declared
+    def __init__(self, declared: Mapping[str, Declared], defaults: Declared = NOTHING) -> None:
         self._tuned: tuple[Tuned, ...] | None = None
-        self._book: Book | None = None
+        self.declare(declared, defaults)
 
-    def declare(self, declared: Mapping[str, Declared]) -> None:
+    def declare(self, declared: Mapping[str, Declared], defaults: Declared = NOTHING) -> None:
         """Use another configuration from now on."""
         self._declared = declared
-        self._book = None
+        self._defaults = defaults
+        self._observed = {name: said.observe for name, said in declared.items() if said.observe}
+        self._book: Book | None = None
+
+    def observed(self) -> dict[str, tuple[str, ...]]:
+        """The pools that count programs which never asked, and how to know these."""
+        return self._observed
 
     def book(self, tuned: tuple[Tuned, ...]) -> Book:
         """The book for what was set by hand so far."""
         if self._book is None or tuned != self._tuned:
             self._tuned = tuned
-            self._book = book(self._declared, tuned)
+            self._book = book(self._declared, tuned, self._defaults)
         return self._book
 
 
@@ -112,6 +120,16 @@ class Ledger:
         self._views.clear()
         self.unsettled = True
 
+    def tuned(self, pool: str) -> Tuned:
+        """What was set by hand or learned for a pool."""
+        return next((row for row in self.tx.tuned() if row.name == pool), Tuned(pool))
+
+    def learn(self, pool: str, learned: Learned) -> None:
+        """Keep what a pool has learned; it counts at once."""
+        self.tx.tune(self.tuned(pool)._replace(learned=dump(learned)))
+        self.book = self._pages.book(self.tx.tuned())
+        self.unsettled = True
+
     def recount(self) -> None:
         """Count the seats in use again from the rows, if they have been counted."""
         if self._use is not None:
@@ -120,6 +138,7 @@ class Ledger:
             for rest in self.tx.rests():
                 if rest.until > self.now:
                     self._use.rest(rest.place, rest.seats)
+            outlook.fill(self, self._use)
 
     def count_elsewhere(self, lease: Lease, needs: tuple[Need, ...]) -> None:
         """Count a lease in pools that it did not ask: those that only another's view names."""
@@ -137,7 +156,14 @@ class Ledger:
                     self._use.take(place(name, lease.machine), lease.cls, -lease.weight)
 
     def needs(
-        self, key: str, machine: str, weight: int, *, lender: int = 0, view: str = ""
+        self,
+        key: str,
+        machine: str,
+        weight: int,
+        *,
+        lender: int = 0,
+        view: str = "",
+        tokens: int = 0,
     ) -> tuple[tuple[Need, ...], int]:
         """The seats a piece of work must get, and the chain it would join by borrowing (or 0).
 
@@ -151,7 +177,12 @@ class Ledger:
         if lender:
             covered, chain = self._lent(lender, [pool.name for pool in pools])
         return tuple(
-            Need(pool, where := place(pool.name, machine), max(0, weight - covered.get(where, 0)))
+            Need(
+                pool,
+                where := place(pool.name, machine),
+                max(0, weight - covered.get(where, 0)),
+                tokens,
+            )
             for pool in pools
         ), chain
 
@@ -177,11 +208,6 @@ class Ledger:
     ) -> None:
         """Keep an event."""
         self.tx.add_event(Happening(0, self.now, kind, work, key, task, pool, text))
-
-
-def place(pool: str, machine: str) -> str:
-    """Where a pool's seats are counted: the pool `host` exists once per machine."""
-    return f"{HOST}@{machine}" if pool == HOST else pool
 
 
 def chain_seats(members: list[Lease], names: Iterable[str]) -> dict[str, Lease]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from headgate.core import line
+from headgate.core import law, line
 from headgate.core.amounts import FOREVER
 from headgate.core.keys import HOST, matches
 from headgate.core.line import Head, Need, Order, Reason
-from headgate.core.pools import Pool
+from headgate.core.pools import LEARN, Pool
 from headgate.core.views import (
     Capacity,
     Event,
@@ -17,11 +17,13 @@ from headgate.core.views import (
     Queue,
     Running,
     Status,
+    UpstreamStatus,
     Waiting,
     explain,
 )
-from headgate.ledger import admit
-from headgate.ledger.ledger import Ledger, place
+from headgate.ledger import admit, outlook
+from headgate.ledger.ledger import Ledger
+from headgate.ledger.outlook import place
 from headgate.ledger.rows import Happening, Lane, Lease, Ticket
 
 _PAGE = 100
@@ -197,7 +199,13 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
                 cooldown_ms=pool.cooldown,
                 max_hold=None if pool.max_hold is None else pool.max_hold / 1000,
                 reserve=dict(pool.reserve),
-                notice=(pool.pause_note or None) if paused else None,
+                notice=_notice(pool, paused=paused),
+                **_learned(ledger, pool, wall),
+                foreign=use.foreign.get(where, 0),
+                upstream=_upstream(ledger, pool),
+                rpm=pool.rates.rpm or None,
+                tpm=pool.rates.tpm or None,
+                spacing_ms=pool.rates.spacing,
             )
         )
     unlimited: dict[str, int] = {}
@@ -209,6 +217,54 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
     running = sum(row.leases for row in held) + len(ledger.tx.families())
     waiting = sum(lane.waiting for lane in survey.lanes.values())
     return Status(tuple(pools), running, waiting, unlimited, wall)
+
+
+def _notice(pool: Pool, *, paused: bool) -> str | None:
+    """What people should know about a pool."""
+    notes = [pool.pause_note] if paused and pool.pause_note else []
+    it = pool.learned
+    if it is not None and it.reduced_from and pool.limit is not None:
+        way = (
+            "it is tried again by itself"
+            if pool.adapt == LEARN
+            else f"restore it when ready: headgate limits restore '{pool.name}'"
+        )
+        notes.append(f"limit reduced from {it.reduced_from} to {pool.limit} after a 429; {way}")
+    return "; ".join(notes) or None
+
+
+def _learned(ledger: Ledger, pool: Pool, wall: float) -> dict[str, Any]:
+    it = pool.learned
+    if it is None:
+        return {"adapt": pool.adapt}
+    again = law.reopens(it, ledger.now) if pool.adapt == LEARN else None
+    return {
+        "adapt": pool.adapt,
+        "auto_reduced": bool(it.reduced_from),
+        "auto_reduced_from": it.reduced_from or None,
+        "probing": bool(it.probe),
+        "next_probe": _wall(again, ledger, wall),
+    }
+
+
+def _upstream(ledger: Ledger, pool: Pool) -> UpstreamStatus | None:
+    if pool.usage is None:
+        return None
+    seen, use = outlook.sight(ledger, pool.name), ledger.use
+    reading = seen.reading
+    return UpstreamStatus(
+        fresh=pool.name in use.upstream,
+        in_use=reading.in_use if reading else None,
+        limit=reading.limit if reading else None,
+        hard_cap=reading.hard_cap if reading else None,
+        estimate=use.upstream.get(pool.name, use.taken(pool.name)),
+        cap=use.caps.get(pool.name),
+        age=(ledger.now - seen.at) / 1000 if reading else None,
+        lag_ms=seen.lag,
+        low_priority=bool(reading and reading.low_priority),
+        note=reading.note if reading else "",
+        problem=seen.problem,
+    )
 
 
 def _wall(at: int | None, ledger: Ledger, wall: float) -> float | None:
@@ -231,6 +287,7 @@ def capacity(
     if queued and not reasons:
         pool = _tightest(needs)
         reasons = (Reason("behind", pool),) if places else ()
+    reasons = tuple(sorted(reasons, key=lambda reason: -(reason.until or 0)))
     free = 0 if reasons else _free(needs, cls, ledger)
     eta: float | None = None
     if reasons:
@@ -248,21 +305,34 @@ def capacity(
         else "open",
         free=free,
         queued=queued,
-        retry_after=None if not reasons else min(60.0, max(1.0, eta or 5.0)),
+        retry_after=_retry_after(reasons[0], eta, ledger) if reasons else None,
         eta=eta,
         reason=explain(reasons[0], ledger.now) if reasons else None,
         code=reasons[0].code if reasons else None,
     )
 
 
+def _retry_after(reason: Reason, eta: float | None, ledger: Ledger) -> float:
+    """When to ask again: when it is known to open, else soon enough to notice a change."""
+    if reason.until is not None and reason.until < FOREVER:
+        return max(1.0, (reason.until - ledger.now) / 1000)
+    return min(60.0, max(1.0, eta or 5.0))
+
+
 def _free(needs: tuple[Need, ...], cls: str, ledger: Ledger) -> int | None:
     """How many more pieces of weight one fit, found by asking the same rule as admission."""
-    most = [_room(need.pool, need, cls, ledger) for need in needs if need.pool.limit is not None]
+    use = ledger.use
+    bounds = [line.bound(need.pool, need.place, use) for need in needs]
+    most = [
+        _room(need, cls, ledger, bound)
+        for need, bound in zip(needs, bounds, strict=True)
+        if bound is not None
+    ]
     return min(most) if most else None
 
 
-def _room(pool: Pool, need: Need, cls: str, ledger: Ledger) -> int:
-    low, high = 0, pool.limit or 0
+def _room(need: Need, cls: str, ledger: Ledger, most: int) -> int:
+    low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
         fits = line.blocked_by(need._replace(seats=middle), cls, ledger.use, ledger.now) is None

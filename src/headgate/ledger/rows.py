@@ -46,6 +46,7 @@ class Ticket(NamedTuple):
     label: str
     marked: int
     overtaken: str
+    tokens: int = 0
 
     @property
     def order(self) -> Order:
@@ -58,7 +59,8 @@ class Lease(NamedTuple):
 
     `chain` is the id of the oldest lease of a family whose members lend each other their seats (0
     for a lease that neither lends nor borrows), `lender` the lease it borrows from (0 for none).
-    `marked` leases belong to programs that carry the lease's mark in their environment.
+    `marked` leases belong to programs that carry the lease's mark in their environment. `sent` is
+    what pools that learn have to know of the moment it was granted, `state` what upstream said.
     """
 
     id: int
@@ -76,6 +78,18 @@ class Lease(NamedTuple):
     lender: int
     pid: int
     cancel: str
+    sent: str = ""
+    state: int = 0
+    tokens: int = 0
+
+    @property
+    def refused(self) -> bool:
+        """Whether upstream said no, and nothing since."""
+        return self.state >= REFUSED
+
+
+PENDING, ACCEPTED, REFUSED = 0, 1, 2
+"""What upstream said to a lease: nothing so far, yes, no. From 2 on it is when it said no."""
 
 
 class Held(NamedTuple):
@@ -89,11 +103,18 @@ class Held(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """Seats that rest after a release, in one place, until a time."""
+    """Seats that rest after a release, in one place, until a time.
+
+    The row is kept for longer where upstream's own count has to be compared with ours.
+    """
 
     place: str
     seats: int
     until: int
+    keep: int
+    granted: int
+    released: int
+    completed: int
 
 
 class Happening(NamedTuple):
@@ -190,11 +211,14 @@ class Tx(Protocol):
     def families(self) -> list[Lease]:
         """The leases of every chain."""
 
+    def recent(self, since: int) -> list[Lease]:
+        """Leases granted after a time, whether they belong to a chain or not."""
+
     def held(self) -> list[Held]:
         """Seats held by leases that belong to no chain, counted."""
 
     def change_lease(self, row: Lease) -> None:
-        """Keep a lease's chain, pid and cancel fields anew."""
+        """Keep a lease's chain, pid, cancel, state and tokens anew."""
 
     def rests(self) -> list[Rest]:
         """All resting seats."""
@@ -203,7 +227,7 @@ class Tx(Protocol):
         """Let seats rest."""
 
     def drop_rests(self, until: int) -> None:
-        """Forget seats whose rest is over."""
+        """Forget seats whose rest is over and was kept long enough."""
 
     def learn_hold(self, key: str, held: int) -> None:
         """Take a finished hold into the history of its key."""

@@ -7,10 +7,20 @@ wait; a watchman that stops waiting names a successor in the transaction in whic
 it is killed instead, the others see its end and the first of them takes over.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
+from headgate.core import law, rates, readings
 from headgate.core.amounts import FOREVER
+from headgate.core.keys import matches
+from headgate.core.pools import NO_RATES, Pool
+from headgate.ledger import outlook
 from headgate.ledger.ledger import Ledger
+from headgate.ledger.outlook import SILENCE
+
+_LATE = 3_000
+"""By how many milliseconds a poll must be overdue before somebody else does the watchman's."""
 
 
 class Plan(NamedTuple):
@@ -20,6 +30,8 @@ class Plan(NamedTuple):
     vacant: bool = False
     members: frozenset[str] = frozenset()
     due_in: int | None = None
+    polls: Mapping[str, int] = MappingProxyType({})
+    """Pools whose usage is to be read, and in how many milliseconds."""
 
 
 NOTHING = Plan()
@@ -51,17 +63,54 @@ def plan(ledger: Ledger, me: str, *, waiting: bool) -> Plan:
     current = watchman(ledger)
     if current == me:
         members = frozenset(row.id for row in ledger.tx.members()) - {me}
-        return Plan(on_watch=True, members=members, due_in=_due_in(ledger))
+        return Plan(on_watch=True, members=members, due_in=_due_in(ledger), polls=polls(ledger))
     vacant = not (current and ledger.census.listening(current))
-    return Plan(vacant=vacant, members=frozenset() if vacant else frozenset({current}))
+    members = frozenset() if vacant else frozenset({current})
+    late = {name: wait + _LATE for name, wait in polls(ledger).items()}
+    return Plan(vacant=vacant, members=members, polls=late)
 
 
 def _due_in(ledger: Ledger) -> int | None:
-    """In how many milliseconds a rest or a pause is over."""
-    times = [rest.until for rest in ledger.tx.rests()]
-    times += [pool.paused_until for pool in ledger.book.pools.values() if pool.paused_until]
+    """In how many milliseconds time alone lets somebody in: a rest, a pause, a bar is over."""
+    rests = ledger.tx.rests()
+    times = [rest.until for rest in rests]
+    for pool in ledger.book.pools.values():
+        if pool.usage is not None and (lag := outlook.sight(ledger, pool.name).lag) is not None:
+            times += [rest.released + lag for rest in rests if rest.place == pool.name]
+        times.append(pool.paused_until or 0)
+        times += _answers(ledger, pool)
+        if pool.rates != NO_RATES:
+            meter = outlook.meter(ledger, outlook.place(pool.name, ledger.machine))
+            times.append(rates.opens(meter, pool.rates, 1, ledger.now)[0])
     future = [time - ledger.now for time in times if ledger.now < time < FOREVER]
     return min(future, default=None)
+
+
+def _answers(ledger: Ledger, pool: Pool) -> list[int]:
+    """When a bar falls, and when silence will count as an acceptance."""
+    it = pool.learned
+    if it is None:
+        return []
+    times = [law.reopens(it, ledger.now) or 0] if it.bars else []
+    if it.heard and (it.probe or it.sure <= it.limit):
+        recent = ledger.tx.recent(ledger.now - SILENCE)
+        times += [row.granted + SILENCE for row in recent if matches(pool.name, row.key)]
+    return times
+
+
+def polls(ledger: Ledger) -> dict[str, int]:
+    """Which pools' usage has to be read, and in how many milliseconds: those with a line."""
+    found = {}
+    for pool in ledger.book.pools.values():
+        if pool.usage is None or not any(matches(pool.name, row.key) for row in ledger.lanes()):
+            continue
+        sight = outlook.sight(ledger, pool.name)
+        ends = [rest.released for rest in ledger.tx.rests() if rest.place == pool.name]
+        at = readings.due(sight, pool.usage.every, ends, ledger.now)
+        if sight.polling and ledger.now < sight.polling_until:
+            at = max(at, sight.polling_until)
+        found[pool.name] = max(0, at - ledger.now)
+    return found
 
 
 def _name(ledger: Ledger) -> str:

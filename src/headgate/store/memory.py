@@ -256,6 +256,9 @@ class _Rows:
     def families(self) -> list[Lease]:
         return sorted((self._leases[id] for id in self._chained), key=lambda r: (r.chain, r.id))
 
+    def recent(self, since: int) -> list[Lease]:
+        return [row for row in self._leases.values() if row.granted > since]
+
     def held(self) -> list[Held]:
         return [Held(*group, *count) for group, count in self._held.items()]
 
@@ -271,9 +274,9 @@ class _Rows:
         self._rests = [*self._rests, row]
 
     def drop_rests(self, until: int) -> None:
-        if any(row.until <= until for row in self._rests):
+        if any(row.keep <= until for row in self._rests):
             self._undo.append((self._put_rests, (self._rests,)))
-            self._rests = [row for row in self._rests if row.until > until]
+            self._rests = [row for row in self._rests if row.keep > until]
 
     def _put_rests(self, rests: list[Rest]) -> None:
         self._rests = rests

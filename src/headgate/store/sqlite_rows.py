@@ -193,11 +193,15 @@ class SqliteRows:
     def families(self) -> list[Lease]:
         return [Lease(*row) for row in self._run(SQL["families"])]
 
+    def recent(self, since: int) -> list[Lease]:
+        return [Lease(*row) for row in self._run(SQL["recent"], (since,))]
+
     def held(self) -> list[Held]:
         return [Held(*row) for row in self._run(SQL["held"])]
 
     def change_lease(self, row: Lease) -> None:
-        self._do("change_lease", row.chain, row.lender, row.pid, row.cancel, row.id)
+        values = (row.chain, row.lender, row.pid, row.cancel, row.state, row.tokens)
+        self._do("change_lease", *values, row.id)
 
     def rests(self) -> list[Rest]:
         return [Rest(*row) for row in self._run(SQL["rests"])]

@@ -13,10 +13,10 @@ SELECT last FROM sequence
 UPDATE sequence SET last = ?
 
 -- name: tuned
-SELECT name, "limit", cooldown, paused_until, pause_note FROM pool ORDER BY name
+SELECT name, "limit", cooldown, paused_until, pause_note, learned FROM pool ORDER BY name
 
 -- name: tune
-INSERT OR REPLACE INTO pool VALUES (?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO pool VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: untune
 DELETE FROM pool WHERE name = ?
@@ -45,7 +45,7 @@ UPDATE lane SET waiting = waiting - 1 WHERE id = ? RETURNING waiting
 DELETE FROM lane WHERE id = ?
 
 -- name: add_ticket
-INSERT INTO ticket VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO ticket VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: drop_ticket
 DELETE FROM ticket WHERE id = ? RETURNING *
@@ -104,7 +104,7 @@ SELECT count(*) FROM ticket
 WHERE lane = ? AND (urgency, since, id) >= (?, ?, ?) AND (urgency, since, id) < (?, ?, ?)
 
 -- name: add_lease
-INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: drop_lease
 DELETE FROM lease WHERE id = ? RETURNING *
@@ -124,21 +124,24 @@ SELECT * FROM lease WHERE chain = ? AND chain <> 0 ORDER BY id
 -- name: families
 SELECT * FROM lease WHERE chain <> 0 ORDER BY chain, id
 
+-- name: recent
+SELECT * FROM lease WHERE granted > ?
+
 -- name: held
 SELECT machine, key, cls, sum(weight), count(*) FROM lease WHERE chain = 0
 GROUP BY machine, key, cls
 
 -- name: change_lease
-UPDATE lease SET chain = ?, lender = ?, pid = ?, cancel = ? WHERE id = ?
+UPDATE lease SET chain = ?, lender = ?, pid = ?, cancel = ?, state = ?, tokens = ? WHERE id = ?
 
 -- name: rests
-SELECT place, seats, until FROM rest
+SELECT place, seats, until, keep, granted, released, completed FROM rest
 
 -- name: add_rest
-INSERT INTO rest VALUES (?, ?, ?)
+INSERT INTO rest VALUES (?, ?, ?, ?, ?, ?, ?)
 
 -- name: drop_rests
-DELETE FROM rest WHERE until <= ?
+DELETE FROM rest WHERE keep <= ?
 
 -- name: learn_hold
 INSERT OR REPLACE INTO history VALUES (?, ?, ?)

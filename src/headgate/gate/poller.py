@@ -1,0 +1,157 @@
+"""Asks upstream what it counts, on behalf of everybody on this machine who waits.
+
+Nobody asks while somebody else does: whoever wants to ask claims it in the store first, and the
+claim runs out by itself if its process dies. The keeper of the watch asks first; if it does not
+(it may lack the key), another who waits does a moment later.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from headgate.core.pools import UsageSource
+from headgate.core.signals import Reading
+from headgate.errors import GateClosedError, StoreError
+from headgate.ledger import learn, outlook
+from headgate.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from headgate.gate.clerk import Clerk
+    from headgate.usage import Failed, Stream
+
+Ask = Callable[[], object]
+_TIMEOUT = 5.0
+_MARGIN = 2_000
+_PATIENCE = 10_000
+"""For so many milliseconds after the last try, who lacks the key leaves it to those who have it."""
+_QUIET = 30.0
+"""Seconds after which a stream that nobody asked about is closed."""
+
+
+class Poller:
+    """Asks in threads of its own, one per pool and time, so that nobody has to wait for it."""
+
+    def __init__(self, clerk: "Clerk") -> None:
+        self._clerk = clerk
+        self.functions: dict[str, Ask] = {}
+        """Pools whose usage a function of this program tells."""
+        self._at_it: set[str] = set()
+        self._due: dict[str, float] = {}
+        self._streams: dict[str, tuple[UsageSource, Stream, float]] = {}
+        self._lock = threading.Lock()
+
+    def plan(self, polls: Mapping[str, int]) -> None:
+        """Ask about these pools in so many milliseconds."""
+        now = time.monotonic()
+        self._due = {name: now + wait / 1000 for name, wait in polls.items()}
+
+    def next(self) -> float | None:
+        """When there is something to ask, on the monotonic clock."""
+        return min((at for name, at in self._due.items() if name not in self._at_it), default=None)
+
+    def start_due(self) -> None:
+        """Begin to ask what is due."""
+        now = time.monotonic()
+        for name, at in list(self._due.items()):
+            if now >= at and name not in self._at_it:
+                with self._lock:
+                    self._at_it.add(name)
+                thread = threading.Thread(
+                    target=self._ask, args=(name,), name="headgate-usage", daemon=True
+                )
+                thread.start()
+        for name, (_, stream, used) in list(self._streams.items()):
+            if now - used > _QUIET:
+                del self._streams[name]
+                stream.close()
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._due = {}
+        for _, stream, _ in self._streams.values():
+            stream.close()
+        self._streams.clear()
+
+    def _ask(self, name: str) -> None:
+        clerk = self._clerk
+        try:
+            source = clerk.run(partial(self._claim, name=name))
+            if source is None:
+                return
+            asked = clerk.store.now()
+            found, age = self._read(name, source)
+            asked = max(asked, clerk.store.now() - age) if age is not None else asked
+            clerk.run(
+                partial(
+                    learn.record,
+                    name=name,
+                    reading=found if isinstance(found, Reading) else None,
+                    asked=asked,
+                    problem="" if isinstance(found, Reading) else found.reason,
+                )
+            )
+        except (StoreError, GateClosedError):
+            pass  # whoever waits tries again
+        finally:
+            with self._lock:
+                self._at_it.discard(name)
+                self._due.pop(name, None)
+            clerk.lookout.call()
+
+    def _claim(self, ledger: Ledger, name: str) -> UsageSource | None:
+        pool = ledger.book.pools.get(name)
+        if pool is None or pool.usage is None:
+            return None
+        lacks_key = pool.usage.key_env and not os.environ.get(pool.usage.key_env)
+        if lacks_key and ledger.now - outlook.sight(ledger, name).tried < _PATIENCE:
+            return None  # somebody who has the key may ask
+        patience = round(_TIMEOUT * 1000) + _MARGIN
+        claimed = learn.claim(ledger, name, self._clerk.roll.me, patience)
+        return pool.usage if claimed else None
+
+    def _read(self, name: str, source: UsageSource) -> "tuple[Reading | Failed, int | None]":
+        """A reading, and how old it is if it was not asked for just now."""
+        from headgate.usage import read
+
+        function = self.functions.get(name)
+        if function is not None:
+            return _call(name, function), None
+        if source.kind != "featherless":
+            return read(source, environ=os.environ, timeout=_TIMEOUT), None
+        return self._listen(name, source)
+
+    def _listen(self, name: str, source: UsageSource) -> "tuple[Reading | Failed, int | None]":
+        """The newest reading of a stream, which is opened on the first call and then kept."""
+        from headgate.usage import Failed, Stream
+
+        kept = self._streams.get(name)
+        if kept is None or kept[0] != source:
+            if kept is not None:
+                kept[1].close()
+            kept = (source, Stream(source, environ=os.environ), 0.0)
+        stream = kept[1]
+        self._streams[name] = (source, stream, time.monotonic())
+        deadline = time.monotonic() + _TIMEOUT
+        while time.monotonic() < deadline:
+            latest = stream.latest
+            age = time.monotonic() - latest.at if latest is not None else _TIMEOUT
+            if latest is not None and age < _TIMEOUT:
+                return latest.reading, round(age * 1000)
+            if stream.trouble:
+                break
+            time.sleep(0.05)
+        return Failed(stream.trouble or "the stream says nothing"), None
+
+
+def _call(name: str, function: Ask) -> "Reading | Failed":
+    from headgate.usage import Failed
+    from headgate.usage.shapes import returned
+
+    try:
+        found = returned(function())
+    except Exception as error:  # noqa: BLE001 - it is somebody else's
+        return Failed(f"the function for {name} raised {type(error).__name__}")
+    return found or Failed(f"the function for {name} told no number")

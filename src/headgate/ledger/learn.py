@@ -1,0 +1,326 @@
+"""What upstream lets us know, applied to the books: signals, answers, ends, readings."""
+
+from typing import NamedTuple
+
+from headgate.core import law, readings
+from headgate.core.amounts import MOST, show_duration
+from headgate.core.keys import HOST, specificity
+from headgate.core.law import Learned, Sent
+from headgate.core.line import Need
+from headgate.core.pools import LEARN, NO_RATES, STEP_DOWN, Pool
+from headgate.core.signals import ACCEPTED as YES
+from headgate.core.signals import (
+    CONCURRENCY,
+    QUOTA,
+    USAGE,
+    Reading,
+    Signal,
+    pause_length,
+)
+from headgate.errors import UsageError
+from headgate.ledger import metering, outlook
+from headgate.ledger.ledger import Ledger
+from headgate.ledger.rows import ACCEPTED, PENDING, REFUSED, Lease
+
+_MOMENT = 1_000
+"""What is sent within so many milliseconds may arrive in any order."""
+_ECHO = 5_000
+"""A refusal that nobody ties to a request is of one sent before the last cut, if it follows so
+soon."""
+
+
+def start(ledger: Ledger, lease: Lease, needs: tuple[Need, ...]) -> str:
+    """Note what a lease that is being granted must remember, and charge the rates."""
+    sent = []
+    for need in needs:
+        pool, where = need.pool, need.place
+        if pool.rates != NO_RATES:
+            metering.keep(ledger, where, ledger.use.meters[where])
+        if pool.learned is None or need.seats <= 0:
+            continue
+        it = ledger.book.pools[pool.name].learned or pool.learned
+        level = ledger.use.taken(where)
+        cooling = where in ledger.use.resting and where not in ledger.use.upstream
+        mark = law.send(it, level, cooling=cooling, now=ledger.now)
+        if mark.probe:
+            ledger.learn(pool.name, it._replace(probe=lease.id))
+            text = f"tries {level} at once"
+            ledger.tell("probed", text, work=lease.id, key=lease.key, pool=pool.name)
+        sent.append(f"{pool.name}={law.write_sent(mark)}")
+    return ",".join(sent)
+
+
+def end(ledger: Ledger, lease: Lease, *, served: bool, unused: bool) -> None:
+    """A lease has ended: what it took is compared, what it did not use is given back."""
+    _recall_probes(ledger, lease)
+    for pool, sent in _sent(ledger, lease):
+        if served and not lease.refused and pool.adapt == LEARN:
+            took = max(0, ledger.now - lease.granted)
+            kept = law.keep_pace(outlook.pace(ledger, pool.name), took, after=sent.after)
+            ledger.tx.set_note(f"pace:{pool.name}", law.write_pace(kept))
+    if unused:
+        metering.refund(ledger, lease)
+
+
+def tidy(ledger: Ledger) -> None:
+    """Take a probe for accepted that was not refused for long, and forget one that is gone."""
+    for pool in ledger.book.pools.values():
+        it = pool.learned
+        if it is None or not it.probe:
+            continue
+        lease = ledger.tx.lease(it.probe)
+        if lease is None:
+            ledger.learn(pool.name, it._replace(probe=0))
+            ledger.recount()
+        elif it.heard and ledger.now - lease.granted >= outlook.SILENCE:
+            _accept(ledger, lease)
+            ledger.recount()
+
+
+def report(ledger: Ledger, signal: Signal, *, pool: str = "", lease: int = 0) -> str:
+    """Apply a signal to a pool, or to the pools of a lease; returns the pool that it concerns."""
+    row = ledger.tx.lease(lease) if lease else None
+    if not pool and row is None:
+        return ""  # the lease has ended meanwhile: nothing is known of it any more
+    name = pool or (_account(ledger, row) if signal.account else _concerned(ledger, row))
+    if signal.kind == YES:
+        if row is not None:
+            _accept(ledger, row)
+    elif signal.kind == USAGE:
+        if signal.reading is None:
+            raise UsageError("a usage signal needs a reading: how much is in use")
+        record(ledger, name, signal.reading, asked=ledger.now, polled=False)
+    else:
+        _refuse(ledger, signal, name, row)
+    ledger.recount()  # who waits for an answer, and who is out as a probe
+    return name
+
+
+def _accept(ledger: Ledger, lease: Lease) -> None:
+    if lease.state != ACCEPTED:
+        ledger.tx.change_lease(lease._replace(state=ACCEPTED))
+        ledger.unsettled = True
+    for pool, sent in _sent(ledger, lease):
+        it = pool.learned
+        if it is None:
+            continue
+        cleared = it._replace(probe=0) if it.probe == lease.id else it
+        new = cleared
+        if pool.adapt == LEARN and lease.state == PENDING:
+            new = law.accept(cleared, sent, ledger.now)
+        if new != it:
+            ledger.learn(pool.name, new)
+            if new.limit != it.limit:
+                text = f"{it.limit} to {new.limit}: a request was accepted"
+                ledger.tell("limit_raised", text, work=lease.id, key=lease.key, pool=pool.name)
+
+
+class _Cut(NamedTuple):
+    """What a pool has learned from a refusal, and for how long to pause (None: as usual)."""
+
+    learned: Learned
+    wait: int | None
+    kind: str
+    text: str
+
+
+def _refuse(ledger: Ledger, signal: Signal, name: str, lease: Lease | None) -> None:
+    pool = ledger.book.pools.get(name)
+    said = f"{signal.kind}: {signal.note}" if signal.note else signal.kind
+    work, key = (lease.id, lease.key) if lease is not None else (0, "")
+    row, wait = ledger.tuned(name), None
+    if signal.kind == CONCURRENCY and pool is not None and pool.learned is not None:
+        cut = _cut(ledger, pool, pool.learned, lease)
+        row, wait = row._replace(learned=law.dump(cut.learned)), cut.wait
+        ledger.tell(cut.kind, f"{cut.text} ({said})", work=work, key=key, pool=name)
+    length = wait if signal.retry_after is None else signal.retry_after
+    until = ledger.now + pause_length(length)
+    if until > max(ledger.now, row.paused_until or 0):
+        row = row._replace(paused_until=until, pause_note=said[:200])
+        text = f"for {show_duration(until - ledger.now)}: {said}"
+        ledger.tell("paused", text, work=work, key=key, pool=name)
+    ledger.tx.tune(row)
+    ledger.rebook()
+    if lease is not None:
+        if lease.state != ACCEPTED:
+            ledger.tx.change_lease(lease._replace(state=max(REFUSED, ledger.now)))
+        _recall_probes(ledger, lease)
+
+
+def _recall_probes(ledger: Ledger, lease: Lease) -> None:
+    """A lease is no probe any more, whatever it found out."""
+    for pool in ledger.book.pools.values():
+        if pool.learned is not None and pool.learned.probe == lease.id:
+            ledger.learn(pool.name, pool.learned._replace(probe=0))
+            ledger.recount()
+
+
+def _cut(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> _Cut:
+    """Make one reduction of one incident."""
+    sent = _when_sent(ledger, pool, it, lease)
+    if lease is not None and it.probe == lease.id:
+        it = it._replace(probe=0)
+    if pool.adapt == STEP_DOWN:
+        return _told(it, law.step_down(it, sent, ledger.now), None, sent)
+    seen = outlook.counted(ledger, pool)
+    if seen is not None and sent.epoch == it.epoch:
+        _keep_sight(ledger, pool.name, readings.doubt(seen, ledger.now))
+        if not sent.probe and not readings.suspicious(seen, ledger.now):
+            # Somebody else was faster than the readings: ask anew, the limit is none the wiser.
+            text = f"at {sent.level}, against upstream's own count"
+            return _Cut(law.note(it, ledger.now), 0, "refused", text)
+    new, wait = law.refuse(it, sent, outlook.pace(ledger, pool.name), ledger.now)
+    return _told(it, new, wait, sent)
+
+
+def _told(it: Learned, new: Learned, wait: int | None, sent: Sent) -> _Cut:
+    if new.limit < it.limit:
+        text = f"{it.limit} to {new.limit}: refused at {sent.level}"
+        return _Cut(new, wait, "limit_reduced", text)
+    if new.epoch == it.epoch:
+        return _Cut(new, wait, "refused", "an echo")
+    return _Cut(new, wait, "refused", f"at {sent.level}; the limit stays {new.limit}")
+
+
+def _when_sent(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> Sent:
+    """What is known of the request that was refused: its own notes while it had no answer yet.
+
+    An agent that was let in long ago goes on sending. What it sends now, it sends under what is so
+    now; just after a cut it has most likely sent it before.
+    """
+    if lease is not None and lease.state == PENDING:
+        sent = _sent_for(ledger, pool, lease)
+        if sent is not None:
+            return _of_burst(ledger, pool, lease, sent)
+    last = max(it.refused_at, lease.state if lease is not None and lease.refused else 0)
+    stale = it.epoch > 0 and ledger.now - last < _ECHO
+    level = ledger.use.taken(pool.name) or it.limit
+    return Sent(it.epoch - 1 if stale else it.epoch, max(1, level))
+
+
+def _of_burst(ledger: Ledger, pool: Pool, lease: Lease, sent: Sent) -> Sent:
+    """Of many sent in one moment any may be refused first: then its level is that of the last."""
+    if lease.granted <= int(ledger.tx.note(f"reset:{pool.name}") or 0):
+        return sent._replace(epoch=-1)  # somebody has set the limit since
+    for other in ledger.tx.recent(lease.granted - 1):
+        if other.granted <= lease.granted + _MOMENT and not other.refused:
+            mark = _sent_for(ledger, pool, other)
+            if mark is not None and mark.epoch == sent.epoch and mark.level > sent.level:
+                sent = sent._replace(level=mark.level)
+    return sent
+
+
+def _close(ledger: Ledger, name: str, length: int, note: str) -> None:
+    """Close a pool for so long; never for shorter than it is closed already."""
+    row, until = ledger.tuned(name), ledger.now + pause_length(length)
+    if until > (row.paused_until or 0):
+        ledger.tx.tune(row._replace(paused_until=until, pause_note=note[:200]))
+        ledger.rebook()
+        text = f"for {show_duration(until - ledger.now)}: {note}"
+        ledger.tell("paused", text, pool=name)
+
+
+def record(
+    ledger: Ledger,
+    name: str,
+    reading: Reading | None,
+    *,
+    asked: int,
+    problem: str = "",
+    polled: bool = True,
+) -> None:
+    """Keep a usage reading that was asked for at this time, or that none could be had.
+
+    It ends the claim of who asked, unless it was not asked for but told by somebody.
+    """
+    before = outlook.sight(ledger, name)
+    if polled:
+        before = before._replace(polling="", polling_until=0)
+    if reading is None:
+        if not before.problem:
+            ledger.tell("usage_failed", problem, pool=name)
+        after = readings.miss(before, problem or "no reading", ledger.now)
+    else:
+        if before.problem:
+            ledger.tell("usage_again", f"{reading.in_use:g} in use", pool=name)
+        pool = ledger.book.pools.get(name)
+        question = readings.Asked(asked, (pool.most if pool is not None else None) or MOST)
+        if pool is not None and reading.limit is not None:
+            _believe(ledger, pool, reading.limit)
+        after = readings.take(before, reading, outlook.own(ledger, name), question, ledger.now)
+        if reading.closed_for:
+            note = f"{QUOTA}: {reading.note or 'upstream serves nothing'}"
+            _close(ledger, name, reading.closed_for, note)
+    _keep_sight(ledger, name, after)
+
+
+def _believe(ledger: Ledger, pool: Pool, limit: int) -> None:
+    """Upstream names its limit: where nobody else did, that is where learning begins."""
+    it = pool.learned
+    if it is not None and pool.most is None and not it.bars and it.limit < limit:
+        ledger.learn(pool.name, law.begin(limit)._replace(base=0, epoch=it.epoch, heard=it.heard))
+        text = f"{it.limit} to {limit}: upstream says so"
+        ledger.tell("limit_raised", text, pool=pool.name)
+
+
+def _keep_sight(ledger: Ledger, name: str, sight: readings.Sight) -> None:
+    ledger.tx.set_note(f"usage:{name}", readings.dump(sight))
+    ledger.recount()
+    ledger.unsettled = True
+
+
+def claim(ledger: Ledger, name: str, member: str, patience: int) -> bool:
+    """Become the one who asks upstream now; False if somebody else is at it."""
+    sight = outlook.sight(ledger, name)
+    if sight.polling not in {"", member} and ledger.now < sight.polling_until:
+        return False
+    taken = sight._replace(polling=member, polling_until=ledger.now + patience)
+    ledger.tx.set_note(f"usage:{name}", readings.dump(taken))
+    return True
+
+
+def sighted(ledger: Ledger, counts: dict[str, int]) -> None:
+    """Keep how many programs this machine runs in each pool that never asked for a seat."""
+    for name, count in counts.items():
+        text = ledger.tx.note(f"foreign:{name}")
+        seen = dict(part.rpartition("=")[::2] for part in text.split(",") if part)
+        if int(seen.get(ledger.machine, 0)) == count:
+            continue
+        seen[ledger.machine] = str(count)
+        ledger.tx.set_note(
+            f"foreign:{name}", ",".join(f"{m}={n}" for m, n in seen.items() if n != "0")
+        )
+        ledger.recount()
+        ledger.unsettled = True
+
+
+def _sent(ledger: Ledger, lease: Lease) -> list[tuple[Pool, Sent]]:
+    """The pools that learn from a lease, and what it remembers for each."""
+    found = []
+    for part in lease.sent.split(","):
+        name, _, text = part.rpartition("=")
+        pool = ledger.book.pools.get(name)
+        if pool is not None and pool.learned is not None:
+            found.append((pool, law.read_sent(text)))
+    return found
+
+
+def _sent_for(ledger: Ledger, pool: Pool, lease: Lease) -> Sent | None:
+    return next((mark for found, mark in _sent(ledger, lease) if found.name == pool.name), None)
+
+
+def _concerned(ledger: Ledger, lease: Lease | None) -> str:
+    """The pool that a refusal of this lease is about: the one that says most about its key."""
+    if lease is None:
+        return ""
+    pools = [pool for pool in ledger.book.of(lease.key) if pool.name != HOST]
+    learning = [pool for pool in pools if pool.learned is not None] or pools
+    if not learning:
+        return lease.key or HOST
+    return max(learning, key=lambda pool: (specificity(pool.name), pool.name)).name
+
+
+def _account(ledger: Ledger, lease: Lease | None) -> str:
+    """The pool of the whole account: all models of a provider."""
+    provider = lease.key.partition("/")[0] if lease is not None else ""
+    return provider or _concerned(ledger, lease)

@@ -1,0 +1,70 @@
+"""Requests and tokens per minute: charged, given back, set right by what upstream says."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from headgate.core import rates
+from headgate.core.pools import NO_RATES, Pool
+from headgate.core.rates import Meter
+from headgate.ledger import outlook
+from headgate.ledger.ledger import Ledger
+from headgate.ledger.rows import Lease
+
+if TYPE_CHECKING:
+    from headgate.core.classify import Meters
+
+
+def keep(ledger: Ledger, where: str, meter: Meter) -> None:
+    """Keep what a place was charged."""
+    ledger.tx.set_note(f"meter:{where}", rates.dump(meter))
+
+
+def refund(ledger: Ledger, lease: Lease) -> None:
+    """Give back what a lease was charged that nobody used."""
+    _change(
+        ledger,
+        lease,
+        lambda meter, _: rates.refund(meter, lease.granted, lease.tokens, ledger.now),
+    )
+
+
+def spend(ledger: Ledger, id: int, tokens: int) -> None:
+    """A lease has used so many tokens, whatever was estimated."""
+    lease = ledger.tx.lease(id)
+    if lease is None or lease.tokens == tokens:
+        return
+    _change(
+        ledger,
+        lease,
+        lambda meter, _: rates.settle(meter, lease.granted, lease.tokens, tokens, ledger.now),
+    )
+    ledger.tx.change_lease(lease._replace(tokens=tokens))
+
+
+def correct(ledger: Ledger, id: int, meters: "Meters") -> None:
+    """Upstream says in its headers how much of the rates is left."""
+    lease = ledger.tx.lease(id)
+    if lease is None:
+        return
+    requests, tokens = meters.requests, meters.tokens
+    _change(
+        ledger,
+        lease,
+        lambda meter, pool: rates.correct(
+            meter,
+            pool.rates,
+            (requests.limit, requests.remaining) if requests else (None, None),
+            (tokens.limit, tokens.remaining) if tokens else (None, None),
+            ledger.now,
+        ),
+    )
+
+
+def _change(ledger: Ledger, lease: Lease, change: Callable[[Meter, Pool], Meter]) -> None:
+    """Change what was charged for a lease, in every pool with rates."""
+    for pool in ledger.book.of(lease.key):
+        if pool.rates != NO_RATES:
+            where = outlook.place(pool.name, lease.machine)
+            keep(ledger, where, change(outlook.meter(ledger, where), pool))
+            ledger.recount()
+            ledger.unsettled = True

@@ -1,0 +1,128 @@
+"""What there is to know about a pool beside our own seats, brought into the count.
+
+Who waits for an answer, who is out as a probe, what upstream says, what others have running, what
+the rates were charged. Looked up only for pools that need it.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
+
+from headgate.core import law, rates, readings
+from headgate.core.amounts import MOST
+from headgate.core.keys import HOST, matches
+from headgate.core.line import Use
+from headgate.core.pools import NO_RATES, Pool
+from headgate.core.readings import Own, Sight
+from headgate.ledger.rows import PENDING, Lease, Rest
+
+if TYPE_CHECKING:
+    from headgate.ledger.ledger import Ledger
+
+SILENCE = 30_000
+"""Who was not refused within so many milliseconds was accepted: refusals come at once."""
+
+
+def place(pool: str, machine: str) -> str:
+    """Where a pool's seats are counted: the pool `host` exists once per machine."""
+    return f"{HOST}@{machine}" if pool == HOST else pool
+
+
+def fill(ledger: "Ledger", use: Use) -> None:
+    """Look up what else is known, for every pool that has something to know."""
+    leases = cache(lambda: ledger.tx.recent(-1))  # looked up once, and only if somebody needs them
+    for pool in ledger.book.pools.values():
+        if pool.learned is not None:
+            _learning(ledger, use, pool, leases)
+        if pool.observe:
+            _foreign(ledger, use, pool)
+        if pool.usage is not None:
+            _upstream(ledger, use, pool, leases)
+        if pool.rates != NO_RATES:
+            where = place(pool.name, ledger.machine)
+            use.meters[where] = meter(ledger, where)
+
+
+def _learning(ledger: "Ledger", use: Use, pool: Pool, leases: Callable[[], list[Lease]]) -> None:
+    it = pool.learned
+    if it is None:
+        return
+    if it.probe:
+        use.probing.add(pool.name)
+    if it.sure < it.limit + 1:
+        since = ledger.now - SILENCE
+        use.pending[pool.name] = sum(
+            1
+            for lease in leases()
+            if lease.state == PENDING and lease.granted > since and matches(pool.name, lease.key)
+        )
+    if it.bars:
+        use.paces[pool.name] = pace(ledger, pool.name)
+
+
+def _upstream(ledger: "Ledger", use: Use, pool: Pool, leases: Callable[[], list[Lease]]) -> None:
+    if pool.usage is None:
+        return
+    seen = sight(ledger, pool.name)
+    stance = readings.stance(seen, pool.usage.every, ledger.now)
+    most = MOST if pool.limit is None else pool.limit
+    if stance == readings.WANTED:
+        use.unread.add(pool.name)
+    elif stance == readings.FRESH and seen.reading is not None:
+        mine = _own(pool.name, leases(), ledger.tx.rests())
+        taken = readings.estimate(seen, mine, pool.cooldown, ledger.now)
+        top = readings.cap(seen.reading, pool.most or MOST, pool.usage.margin)
+        ours = use.held.get(pool.name, 0)
+        use.upstream[pool.name] = taken
+        use.caps[pool.name] = min(top, readings.share(seen, taken, ours, ledger.now))
+    elif seen.reading is not None:
+        use.caps[pool.name] = readings.allowance(seen, most, pool.usage.margin)
+
+
+def counted(ledger: "Ledger", pool: Pool) -> Sight | None:
+    """The last usage reading of a pool, if it can be built on now."""
+    if pool.usage is None:
+        return None
+    seen = sight(ledger, pool.name)
+    stance = readings.stance(seen, pool.usage.every, ledger.now)
+    return seen if stance == readings.FRESH else None
+
+
+def sight(ledger: "Ledger", pool: str) -> Sight:
+    """The last usage reading of a pool."""
+    return readings.load(ledger.tx.note(f"usage:{pool}"))
+
+
+def pace(ledger: "Ledger", pool: str) -> law.Pace:
+    """How long a pool's requests took."""
+    text = ledger.tx.note(f"pace:{pool}")
+    return law.read_pace(text) if text else law.Pace()
+
+
+def meter(ledger: "Ledger", where: str) -> rates.Meter:
+    """What the rates of a place were charged."""
+    return rates.load(ledger.tx.note(f"meter:{where}"))
+
+
+def _foreign(ledger: "Ledger", use: Use, pool: Pool) -> None:
+    """Count the seats taken by programs that never asked, as each machine has seen them."""
+    for part in ledger.tx.note(f"foreign:{pool.name}").split(","):
+        machine, _, count = part.rpartition("=")
+        if machine:
+            where = place(pool.name, machine)
+            use.foreign[where] = use.foreign.get(where, 0) + int(count)
+
+
+def own(ledger: "Ledger", pool: str) -> list[Own]:
+    """Our own requests in a pool: those in flight, and those that ended lately."""
+    return _own(pool, ledger.tx.recent(-1), ledger.tx.rests())
+
+
+def _own(pool: str, leases: list[Lease], rests: list[Rest]) -> list[Own]:
+    held = [Own(lease.weight, lease.granted) for lease in leases if matches(pool, lease.key)]
+    ended = [
+        Own(rest.seats, rest.granted, rest.released, bool(rest.completed))
+        for rest in rests
+        if rest.place == pool
+    ]
+    return held + ended
