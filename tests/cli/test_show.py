@@ -19,7 +19,17 @@ import pytest
 
 from headgate import Gate, HeadgateError
 from headgate.cli import capacity, draw, queue, status, why
-from headgate.core.views import Capacity, Event, Past, PoolStatus, Queue, Running, Status, Waiting
+from headgate.core.views import (
+    Capacity,
+    Event,
+    Past,
+    PoolStatus,
+    Queue,
+    Running,
+    Status,
+    UpstreamStatus,
+    Waiting,
+)
 from tests.cli.golden.compare import Ask, asking, check, timeless
 from tests.support import HEADGATE, LONG, Box
 
@@ -86,18 +96,45 @@ def pool(name: str, limit: int | None, in_use: int = 0) -> PoolStatus:
     )
 
 
+COUNT = UpstreamStatus(
+    fresh=True,
+    in_use=2.5,
+    limit=4,
+    hard_cap=None,
+    estimate=3,
+    cap=4,
+    age=1.2,
+    lag_ms=None,
+    low_priority=False,
+    note="",
+    problem="",
+)
 FULL_STATUS = Status(
     pools=(
         pool("*/claude-opus-*", 4, 2)._replace(cooling=1, queued=2),
         pool("anthropic", 200, 7)._replace(source="file", queued=11),
-        pool("forgotten", None)._replace(source="none", cooldown_ms=2000),
+        pool("forgotten", None)._replace(source="none", cooldown_ms=2000, adapt="learn"),
+        pool("found", 2, 1)._replace(source="learned", adapt="learn", probing=True),
         pool("host", 3, 3)._replace(source="environment"),
         pool("lifted", None, 5)._replace(source="hand"),
         pool("mistral", 2, 5)._replace(source="hand"),
         pool("openai", 4, 0)._replace(paused=True, paused_until=NOON + 120),
+        pool("rated", None)._replace(source="none", rpm=50, spacing_ms=1500),
+        pool("seen", 8, 2)._replace(source="none", foreign=2, cooling=1),
         pool("umans", 2, 1)._replace(
             paused=True, auto_reduced=True, auto_reduced_from=4, notice="429s"
         ),
+        pool("upstream", 4, 1)._replace(upstream=COUNT, foreign=1),
+        pool("upstream-2", None, 1)._replace(
+            source="none", upstream=COUNT._replace(fresh=False, limit=None, age=7200.0)
+        ),
+        pool("upstream-3", 4)._replace(
+            upstream=COUNT._replace(fresh=False, in_use=None, age=None, problem="HTTP 401")
+        ),
+        pool("upstream-4", 4)._replace(
+            upstream=COUNT._replace(low_priority=True, note="boxed until noon")
+        ),
+        pool("upstream-5", 4)._replace(upstream=COUNT._replace(in_use=None, age=None, note="")),
     ),
     running=12,
     waiting=13,
@@ -116,6 +153,16 @@ def test_status_fits_a_narrow_terminal() -> None:
     lines = status.lines(FULL_STATUS, draw.Pen(width=66))
     check("status-narrow", "\n".join(lines) + "\n")
     assert max(map(draw.columns_of, lines)) <= 66
+
+
+def test_what_to_do_about_a_pool_is_never_cut_off() -> None:
+    """A notice goes below the table, on as many lines as the terminal needs."""
+    advice = "limit reduced from 4 to 3 after a 429; restore it: headgate limits restore 'umans'"
+    view = FULL_STATUS._replace(pools=(pool("umans", 3)._replace(notice=f"{EVIL} {advice}"),))
+    lines = status.lines(view, draw.Pen(width=60))
+    assert max(map(draw.columns_of, lines)) <= 60
+    assert all(map(str.isprintable, lines))
+    assert advice in " ".join(line.strip() for line in lines)
 
 
 def test_status_of_an_unused_store_is_friendly(ask: Ask) -> None:
@@ -467,8 +514,9 @@ def test_names_cannot_reach_the_terminal_raw(busy: Gate, box: Box, ask: Ask) -> 
     db.execute("UPDATE lease SET task = ?, label = ?, key = key || ?", (EVIL, EVIL, EVIL))
     db.execute("UPDATE ticket SET task = ?, label = ?", (EVIL, EVIL))
     db.execute("UPDATE event SET task = ?, text = ?, kind = ?", (EVIL, EVIL, EVIL))
-    db.execute("INSERT INTO pool VALUES (?, 1, NULL, ?, ?)", (f"host/{EVIL}", 2**62, EVIL))
-    db.execute("INSERT INTO pool VALUES ('host', NULL, NULL, ?, ?)", (2**62, EVIL))
+    pool = 'INSERT INTO pool (name, "limit", paused_until, pause_note) VALUES (?, ?, ?, ?)'
+    db.execute(pool, (f"host/{EVIL}", 1, 2**62, EVIL))
+    db.execute(pool, ("host", None, 2**62, EVIL))
     db.close()
     verbs = (("status",), ("queue",), ("why", "1"), ("why", "4"), ("events",), ("limits",))
     for words in (*verbs, ("capacity", OPUS)):
@@ -483,7 +531,11 @@ def test_names_cannot_reach_the_terminal_raw(busy: Gate, box: Box, ask: Ask) -> 
 
 def test_a_look_loads_nothing_heavy(box: Box) -> None:
     """Agents call status and capacity often: nothing slow to import sneaks in."""
-    heavy = "asyncio dataclasses datetime inspect logging subprocess tempfile unicodedata"
+    heavy = (
+        "aiohttp asyncio dataclasses datetime difflib http inspect json logging psutil ssl "
+        "subprocess tempfile tomllib unicodedata headgate.core.classify headgate.core.verdicts "
+        "headgate.sim headgate.usage"
+    )
     for words in (["status"], ["capacity", OPUS]):
         script = (
             "import sys; from headgate.cli import main\n"

@@ -1,4 +1,4 @@
-"""The verbs that change something: limits, pause, resume, init, config check."""
+"""The verbs that change something: limits, pause, resume, report, init, config check."""
 
 import json
 import os
@@ -45,7 +45,9 @@ def test_limits_are_shown_with_where_they_come_from(
     host = next(row for row in said if row["pool"] == "host")
     assert (host["limit"], host["source"], host["configured_limit"]) == (5, "environment", 3)
     assert set(host) == {
-        *("pool", "limit", "source", "configured_limit", "cooldown_ms", "max_hold", "reserve")
+        *("pool", "limit", "source", "configured_limit", "cooldown_ms", "max_hold", "reserve"),
+        *("adapt", "auto_reduced", "auto_reduced_from", "probing", "next_probe", "lag_ms"),
+        *("rpm", "tpm", "spacing_ms"),
     }
 
 
@@ -137,6 +139,7 @@ def test_restoring_an_unknown_pool_makes_none(box: Box, ask: Ask) -> None:
         ("limits", "set", "host", "0"),
         ("limits", "set", "host", "-3"),
         ("limits", "set", "host", "many"),
+        ("limits", "set", "host", "learn"),
         ("limits", "set", "host", "9" * 5000),
         ("limits", "set", "a b", "1"),
         ("limits", "set", "", "1"),
@@ -150,6 +153,33 @@ def test_restoring_an_unknown_pool_makes_none(box: Box, ask: Ask) -> None:
         ("pause", "host", "--for", "later"),
         ("pause", "host", "--note", "\x1b[31mred"),
         ("pause", "host", "--note", "x" * 201),
+        ("report", "host", "overload"),
+        ("report", "host", "\x1b[31m"),
+        ("report", "host", "9" * 5000),
+        ("report", "host", ""),
+        ("report", "a b", "overloaded"),
+        ("report", "host", "overloaded", "--retry-after", "-1"),
+        ("report", "host", "overloaded", "--retry-after", "nan"),
+        ("report", "host", "overloaded", "--retry-after", "inf"),
+        ("report", "host", "overloaded", "--retry-after", "999d"),
+        ("report", "host", "overloaded", "--retry-after", "soon\n"),
+        ("report", "host", "overloaded", "--in-use", "3"),
+        ("report", "host", "overloaded", "--limit", "3"),
+        ("report", "host", "accepted", "--retry-after", "3"),
+        ("report", "host", "overloaded", "--note", "\x1b[31mred"),
+        ("report", "host", "overloaded", "--note", "two\nlines"),
+        ("report", "host", "overloaded", "--note", "x" * 201),
+        ("report", "host", "usage"),
+        ("report", "host", "usage", "--limit", "3"),
+        ("report", "host", "usage", "--in-use", "nan"),
+        ("report", "host", "usage", "--in-use", "-1"),
+        ("report", "host", "usage", "--in-use", "1e3"),
+        ("report", "host", "usage", "--in-use", "1000001"),
+        ("report", "host", "usage", "--in-use", "9" * 5000),
+        ("report", "host", "usage", "--in-use", "٣"),
+        ("report", "host", "usage", "--in-use", "3", "--limit", "0"),
+        ("report", "host", "usage", "--in-use", "3", "--limit", "many"),
+        ("report", "host", "usage", "--in-use", "3", "--retry-after", "3"),
         ("pause", "a/"),
         ("resume", "/"),
     ],
@@ -166,7 +196,16 @@ def test_bad_input_changes_nothing(box: Box, ask: Ask, words: tuple[str, ...]) -
 
 @pytest.mark.parametrize(
     "words",
-    [("limits", "set", "host"), ("limits", "raise", "host", "1"), ("pause",), ("config",)],
+    [
+        ("limits", "set", "host"),
+        ("limits", "raise", "host", "1"),
+        ("pause",),
+        ("config",),
+        ("report",),
+        ("report", "host"),
+        ("sim",),
+        ("sim", "play"),
+    ],
 )
 def test_missing_and_unknown_words_are_bad_usage(ask: Ask, words: tuple[str, ...]) -> None:
     """What the parser does not know is refused with exit code 2."""
@@ -288,6 +327,24 @@ def test_config_check_shows_what_follows(
         "host",
         "openai",
     ]
+
+
+def test_config_check_shows_what_pools_adapt_to(box: Box, ask: Ask) -> None:
+    """What [defaults] says counts for every pool; rates, usage and observe have their columns."""
+    path = box.config(
+        '[defaults]\nadapt = "step-down"\ncooldown = "3s"\n'
+        '[pools.umans]\nlimit = "learn"\nadapt = "learn"\n'
+        'usage = { kind = "umans", url = "https://u.example/private", key_env = "UMANS" }\n'
+        '[pools.openai]\nrpm = 50\ntpm = 40000\nspacing = "1.5s"\n'
+        '[pools.claude]\nlimit = 2\nadapt = "off"\nobserve = [{ process = "(^|/)claude( |$)" }]\n'
+    )
+    said = ask("config", "check")
+    check("config-check-learning", said.out.replace(str(path), "PATH"))
+    found = {row["pool"]: row for row in json.loads(ask("config", "check", "--json").out)["pools"]}
+    assert (found["umans"]["usage"], found["umans"]["source"]) == ("umans", "learned")
+    assert found["claude"]["observe"] == ["(^|/)claude( |$)"]
+    assert (found["openai"]["rpm"], found["openai"]["spacing_ms"]) == (50, 1500)
+    assert found["*/claude-opus-*"]["adapt"] == "step-down"
 
 
 def test_config_check_without_a_file(ask: Ask) -> None:

@@ -21,9 +21,11 @@ VERBS = {
     "limits": "show, set and unset limits and cooldowns",
     "pause": "let nothing start in a pool",
     "resume": "let a paused pool go on",
+    "report": "tell a pool what upstream said, as in a 429",
     "events": "what happened",
     "init": "write a configuration file to start from",
     "config": "check the configuration",
+    "sim": "a provider that can be overrun, to judge how limits are learned",
     "demo": "a dozen stand-in agents under caps, on a store of their own",
 }
 
@@ -116,10 +118,10 @@ def _run(verb: str, words: list[str], options: dict[str, str]) -> int:
         formatter_class=lambda prog: HelpFormatter(prog, width=100),
     )
     module.arguments(parser)
-    args = parser.parse_args(words)
-    args.store = options.get("store")
-    args.config_file = options.get("config")
     try:
+        args = parser.parse_args(words)
+        args.store = options.get("store")
+        args.config_file = options.get("config")
         return int(module.run(args))
     except HeadgateError as error:
         _complain(f"headgate: {error}")

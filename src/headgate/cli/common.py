@@ -5,9 +5,11 @@ from argparse import Namespace
 from contextlib import suppress
 
 from headgate.config import Defaults
-from headgate.errors import ConfigError
+from headgate.errors import ConfigError, UsageError
 from headgate.gate import Gate
 from headgate.store import open_store
+
+_LONGEST_NOTE = 200
 
 
 def open_gate(args: Namespace) -> Gate:
@@ -41,6 +43,17 @@ def plain(value: object) -> object:
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
     return value
+
+
+def parse_note(text: str) -> str:
+    """A note for those who wait: it is shown on their terminals."""
+    note = text.strip()
+    if len(note) > _LONGEST_NOTE or not note.isprintable():
+        raise UsageError(
+            f"bad --note {note[:60]!r}: expected one printable line of at most "
+            f"{_LONGEST_NOTE} characters"
+        )
+    return note
 
 
 def say(text: str) -> None:

@@ -2,13 +2,15 @@
 
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from pathlib import Path
 
 from headgate.cli import draw
 from headgate.cli.common import print_json, say
-from headgate.cli.limits import limits_json, lines
+from headgate.cli.limits import COLUMNS, in_order, limits_json, row
 from headgate.config import Config, find, load
-from headgate.core.pools import Pool, book, parse_view
+from headgate.core.amounts import show_duration
+from headgate.core.pools import Pool, UsageSource, book, parse_view
 from headgate.core.views import PoolStatus
 from headgate.errors import ConfigError
 
@@ -33,23 +35,50 @@ def run(args: Namespace) -> int:
             raise
         print_json({"ok": False, "errors": str(error).split("\n")})
         return error.exit_code
-    pools = [_status(pool) for pool in book(config.pools, ()).under(view).pools.values()]
+    pools = book(config.pools, (), config.defaults).under(view).pools
     if args.json:
         print_json(_as_json(config, pools))
         return 0
     for warning in config.warnings:
         say(f"warning: {warning}")
     found = str(config.path) if config.path else "there is no file, the defaults count"
-    draw.show([f"ok: {draw.clean(found)}", "", *lines(pools, draw.pen())])
+    draw.show([f"ok: {draw.clean(found)}", "", *_lines(pools, draw.pen())])
     return 0
 
 
-def _as_json(config: Config, pools: list[PoolStatus]) -> dict[str, object]:
+def _lines(pools: Mapping[str, Pool], pen: draw.Pen) -> list[str]:
+    """The limits, and where else a pool looks; no URL, for some hold what is private."""
+    columns = (*COLUMNS, ("usage", ""), ("observes", "shrinks"))
+    rows = [
+        (
+            *row(status, 0.0),
+            _usage(pools[status.pool].usage),
+            ", ".join(pools[status.pool].observe),
+        )
+        for status in in_order(map(_status, pools.values()))
+    ]
+    return draw.table(columns, rows, pen)
+
+
+def _usage(source: UsageSource | None) -> str:
+    if source is None:
+        return ""
+    return f"{source.kind} every {show_duration(source.every)}"
+
+
+def _as_json(config: Config, pools: Mapping[str, Pool]) -> dict[str, object]:
     return {
         "ok": True,
         "path": str(config.path) if config.path else None,
         "warnings": config.warnings,
-        "pools": [limits_json(pool) for pool in pools],
+        "pools": [
+            {
+                **limits_json(_status(pool)),
+                "usage": None if pool.usage is None else pool.usage.kind,
+                "observe": pool.observe,
+            }
+            for pool in pools.values()
+        ],
         "grace": config.grace / 1000,
     }
 
@@ -69,4 +98,8 @@ def _status(pool: Pool) -> PoolStatus:
         cooldown_ms=pool.cooldown,
         max_hold=None if pool.max_hold is None else pool.max_hold / 1000,
         reserve=dict(pool.reserve),
+        adapt=pool.adapt,
+        rpm=pool.rates.rpm or None,
+        tpm=pool.rates.tpm or None,
+        spacing_ms=pool.rates.spacing,
     )

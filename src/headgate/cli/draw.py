@@ -98,6 +98,17 @@ def clip(text: str, width: int | None) -> str:
     return f"{kept}…"
 
 
+def wrap(text: str, width: int | None) -> list[str]:
+    """The whole text, on as many lines as it needs."""
+    text = clean(text)
+    if width is None or columns_of(text) <= width:
+        return [text]
+    from textwrap import wrap as wrapped
+
+    found = wrapped(text, max(20, width), subsequent_indent="  ", break_on_hyphens=False)
+    return [clip(line, width) for line in found]
+
+
 def bar(limit: int | None, in_use: int, cooling: int, pen: Pen) -> Cell:
     """A pool's seats: in use, cooling, free. One cell each, or a share of the widest bar."""
     if limit is None:

@@ -63,11 +63,11 @@ def event_line(event: Event, pen: draw.Pen) -> str:
     kind = draw.clean(event.kind)
     about = " ".join(word for word in (event.task, event.key, event.pool) if word)
     work = str(event.work or "")
-    head = f"{draw.clock(event.at)}  {kind:<12}  {work:>6}"
+    head = f"{draw.clock(event.at)}  {kind:<13}  {work:>6}"
     tail = draw.clean("  ".join(word for word in (about, event.text) if word))
     room = None if pen.width is None else max(20, pen.width - len(head) - 2)
     style = _STYLES.get(event.kind, "")
-    painted = pen.paint(f"{kind:<12}", style)
+    painted = pen.paint(f"{kind:<13}", style)
     line = (
         f"{pen.paint(draw.clock(event.at), 'dim')}  {painted}  {work:>6}  {draw.clip(tail, room)}"
     )
@@ -76,10 +76,17 @@ def event_line(event: Event, pen: draw.Pen) -> str:
 
 _STYLES = {
     "granted": "green",
+    "limit_raised": "green",
+    "usage_again": "green",
+    "probed": "cyan",
+    "config_refused": "red",
     "lost": "red",
     "overdue": "red",
+    "usage_failed": "red",
     "cancelled": "yellow",
+    "limit_reduced": "yellow",
     "paused": "yellow",
+    "refused": "yellow",
     "turned_away": "yellow",
     "withdrawn": "dim",
     "released": "dim",

@@ -8,17 +8,25 @@ from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json, say
 from headgate.cli.status import SOURCES
 from headgate.core.amounts import parse_duration, parse_limit, show_duration
-from headgate.core.keys import parse_pattern
+from headgate.core.keys import HOST, parse_pattern
+from headgate.core.pools import LEARN, OFF
 from headgate.core.views import PoolStatus, Status
 from headgate.errors import UsageError
 from headgate.gate import Gate
 
-_COLUMNS = (
+COLUMNS = (
     ("pool", "shrinks"),
     ("limit", "right"),
+    ("reduced from", "right"),
     ("from", ""),
     ("configured", "right"),
+    ("adapts", ""),
+    ("next probe", ""),
     ("cooldown", "right"),
+    ("lag", "right"),
+    ("rpm", "right"),
+    ("tpm", "right"),
+    ("spacing", "right"),
     ("max hold", "right"),
     ("reserve", "shrinks"),
 )
@@ -29,10 +37,10 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
     for name, does, value, means in (
-        ("set", "set a pool's limit", "N", "how many seats"),
+        ("set", "set a pool's limit", "N", "how many seats, or learn to have it found out"),
         ("unset", "lift a pool's limit", "", ""),
         ("cooldown", "set how long freed seats rest", "DUR", "as in 2s"),
-        ("restore", "forget what was set by hand", "", ""),
+        ("restore", "forget what was set by hand, and what was learned", "", ""),
     ):
         action = actions.add_parser(name, help=does, description=does, allow_abbrev=False)
         action.add_argument("pool", metavar="POOL", help="host, PROVIDER, or PROVIDER/MODEL with *")
@@ -44,8 +52,11 @@ def run(args: Namespace) -> int:
     """Show the limits, or change one and say what is true now."""
     if args.action is None:
         with open_gate(args) as gate:
-            pools = gate.status().pools
-        show(pools, as_json=args.json)
+            status = gate.status()
+        if args.json:
+            print_json({"pools": [limits_json(pool) for pool in status.pools]})
+        else:
+            draw.show(lines(status.pools, draw.pen(), status.at))
         return 0
     pool = parse_pattern(args.pool)
     with open_gate(args) as gate:
@@ -56,35 +67,60 @@ def run(args: Namespace) -> int:
 def _change(gate: Gate, action: str, pool: str, value: str) -> None:
     before = gate.status()
     new = is_new(before, pool)
-    match action:
-        case "set":
-            limit = parse_limit(value)
-            gate.set_limit(pool, limit)
-            did = f"{pool} has a limit of {limit} now{_was(before, pool)}"
-        case "unset":
-            gate.unset_limit(pool)
-            did = f"{pool} has no limit now{_was(before, pool)}"
-        case "cooldown":
-            rest = parse_duration(value, "cooldown")
-            gate.set_cooldown(pool, rest / 1000)
-            did = f"seats of {pool} freed from now on rest for {show_duration(rest)}"
-        case _:
-            if new:
-                raise UsageError(f"there is no pool {pool}; headgate limits lists them")
-            gate.restore(pool)
-            did = f"{pool} is as configured again"
+    if action == "restore" and new:
+        raise UsageError(f"there is no pool {pool}; headgate limits lists them")
+    did = _do(gate, action, pool, value, before)
     after = next((found for found in gate.status().pools if found.pool == pool), None)
     if after is None:
-        say(f"{pool} is as configured again: nothing is said about it any more")
+        say(f"{did}: nothing is said about it any more")
         return
     if action == "restore":
         did += f": {_as_words(after)}"
+    elif action == "set" and after.source == "learned":
+        did += f"; {_as_learner(after)}"
     elif after.limit is None and action == "cooldown":
         did += "; it has no limit, so this applies once it has one"
     say(f"{did}{_drains(after)}{new}")
     if after.source == "environment" and action != "cooldown":
         said = "no limit" if after.limit is None else after.limit
         say(f"HEADGATE_LIMITS is set in this shell and beats that: here {pool} has {said}")
+
+
+def _do(gate: Gate, action: str, pool: str, value: str, before: Status) -> str:
+    """Change it; says what was done."""
+    match action:
+        case "set":
+            return f"{pool} {_set(gate, pool, value, before)} now{_was(before, pool)}"
+        case "unset":
+            gate.unset_limit(pool)
+            return f"{pool} has no limit now{_was(before, pool)}"
+        case "cooldown":
+            rest = parse_duration(value, "cooldown")
+            gate.set_cooldown(pool, rest / 1000)
+            return f"seats of {pool} freed from now on rest for {show_duration(rest)}"
+        case _:
+            gate.restore(pool)
+            return f"{pool} is as configured again{_forgotten(before, pool)}"
+
+
+def _set(gate: Gate, pool: str, value: str, before: Status) -> str:
+    if value.strip().lower() != LEARN:
+        limit = parse_limit(value)
+        gate.set_limit(pool, limit)
+        return f"has a limit of {limit}"
+    if pool == HOST:
+        raise UsageError(
+            "bad limit 'learn': host has nobody to learn it from, for no machine refuses an agent; "
+            "set a number"
+        )
+    for found in before.pools:
+        if found.pool == pool and found.adapt != LEARN and found.source != "environment":
+            raise UsageError(
+                f"bad limit 'learn': {pool} has adapt = \"{found.adapt}\" in the configuration, "
+                'with which no limit is found; change that to "learn" first'
+            )
+    gate.set_limit(pool, LEARN)
+    return "learns its limit"
 
 
 def is_new(status: Status, pool: str) -> str:
@@ -107,38 +143,77 @@ def _drains(pool: PoolStatus) -> str:
     return f"; {pool.in_use} are in use, so it drains, nothing is ended"
 
 
+def _forgotten(before: Status, pool: str) -> str:
+    for found in before.pools:
+        if found.pool == pool and (found.auto_reduced or found.next_probe or found.probing):
+            return ", and what it learned is forgotten"
+    return ""
+
+
+def _as_learner(pool: PoolStatus) -> str:
+    if pool.adapt == LEARN:
+        return f"it begins with {pool.limit}"
+    return f'but the configuration has adapt = "{pool.adapt}" for it, with which no limit is found'
+
+
 def _as_words(pool: PoolStatus) -> str:
     limit = "no limit" if pool.limit is None else f"limit {pool.limit}"
+    if pool.source == "learned" and pool.limit is not None:
+        limit = f"a limit that it learns, {pool.limit} to begin with"
     rest = show_duration(pool.cooldown_ms) if pool.cooldown_ms else "none"
     return f"{limit}, cooldown {rest}"
 
 
-def show(pools: Iterable[PoolStatus], *, as_json: bool) -> None:
-    """Print the limits of these pools."""
-    if as_json:
-        print_json({"pools": [limits_json(pool) for pool in pools]})
-    else:
-        draw.show(lines(pools, draw.pen()))
-
-
 def limits_json(pool: PoolStatus) -> dict[str, Any]:
-    """A pool's settings."""
-    names = ("pool", "limit", "source", "configured_limit", "cooldown_ms", "max_hold", "reserve")
-    return {name: getattr(pool, name) for name in names}
+    """A pool's settings, and what it has learned."""
+    lag = pool.upstream.lag_ms if pool.upstream else None
+    probe = None if pool.next_probe is None else draw.iso(pool.next_probe)
+    return {
+        **{name: getattr(pool, name) for name in _SETTINGS},
+        "lag_ms": lag,
+        "next_probe": probe,
+    }
 
 
-def lines(pools: Iterable[PoolStatus], pen: draw.Pen) -> list[str]:
-    """The limits for people."""
-    rows: list[tuple[draw.Cell, ...]] = [
-        (
-            pool.pool,
-            "none" if pool.limit is None else pool.limit,
-            SOURCES.get(pool.source, pool.source),
-            "" if pool.configured_limit in {None, pool.limit} else pool.configured_limit or "",
-            show_duration(pool.cooldown_ms) if pool.cooldown_ms else "",
-            "" if pool.max_hold is None else show_duration(pool.max_hold * 1000),
-            ", ".join(f"{seats} {name}" for name, seats in pool.reserve.items()),
-        )
-        for pool in sorted(pools, key=lambda pool: (pool.pool != "host", pool.pool))
-    ]
-    return draw.table(_COLUMNS, rows, pen)
+_SETTINGS = (
+    *("pool", "limit", "source", "configured_limit", "cooldown_ms", "max_hold", "reserve"),
+    *("adapt", "auto_reduced", "auto_reduced_from", "probing", "rpm", "tpm", "spacing_ms"),
+)
+
+
+def lines(pools: Iterable[PoolStatus], pen: draw.Pen, at: float) -> list[str]:
+    """The limits for people, at this moment."""
+    return draw.table(COLUMNS, [row(pool, at) for pool in in_order(pools)], pen)
+
+
+def in_order(pools: Iterable[PoolStatus]) -> list[PoolStatus]:
+    """The machine first, then the others by name."""
+    return sorted(pools, key=lambda pool: (pool.pool != HOST, pool.pool))
+
+
+def row(pool: PoolStatus, at: float) -> tuple[draw.Cell, ...]:
+    """A pool's settings, and what it has learned, under COLUMNS."""
+    known = {None, pool.limit, pool.auto_reduced_from}
+    lag = pool.upstream.lag_ms if pool.upstream else None
+    return (
+        pool.pool,
+        "none" if pool.limit is None else pool.limit,
+        pool.auto_reduced_from or "",
+        SOURCES.get(pool.source, pool.source),
+        "" if pool.configured_limit in known else pool.configured_limit or "",
+        "" if pool.adapt == OFF or pool.limit is None else pool.adapt,
+        _next_probe(pool, at),
+        show_duration(pool.cooldown_ms) if pool.cooldown_ms else "",
+        "" if lag is None else show_duration(lag),
+        pool.rpm or "",
+        pool.tpm or "",
+        show_duration(pool.spacing_ms) if pool.spacing_ms else "",
+        "" if pool.max_hold is None else show_duration(pool.max_hold * 1000),
+        ", ".join(f"{seats} {name}" for name, seats in pool.reserve.items()),
+    )
+
+
+def _next_probe(pool: PoolStatus, at: float) -> str:
+    if pool.probing:
+        return "now"
+    return "" if pool.next_probe is None else f"in {show_duration((pool.next_probe - at) * 1000)}"

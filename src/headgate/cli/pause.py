@@ -2,13 +2,11 @@
 
 from argparse import ArgumentParser, Namespace
 
-from headgate.cli.common import open_gate, say
+from headgate.cli.common import open_gate, parse_note, say
 from headgate.cli.limits import is_new
 from headgate.core.amounts import parse_duration, show_duration
 from headgate.core.keys import parse_pattern
 from headgate.errors import UsageError
-
-_LONGEST_NOTE = 200
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -22,17 +20,13 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Pause it, and say for how long."""
-    pool, note = parse_pattern(args.pool), args.note.strip()
+    pool = parse_pattern(args.pool)
     length = None if args.length is None else parse_duration(args.length, "--for")
     if length == 0:
         raise UsageError(
             f"bad --for {args.length!r}: expected more than none; to end a pause: headgate resume"
         )
-    if len(note) > _LONGEST_NOTE or not note.isprintable():
-        raise UsageError(
-            f"bad --note {note[:60]!r}: expected one printable line of at most "
-            f"{_LONGEST_NOTE} characters"
-        )
+    note = parse_note(args.note)
     with open_gate(args) as gate:
         new = is_new(gate.status(), pool)
         gate.pause(pool, args.length, note=note)

@@ -6,13 +6,14 @@ from typing import Any
 from headgate.cli import draw
 from headgate.cli.common import open_anyway, print_json
 from headgate.core.amounts import show_duration
-from headgate.core.views import PoolStatus, Status
+from headgate.core.views import PoolStatus, Status, UpstreamStatus
 
 BY_HAND = "resumed by hand"
 SOURCES = {
     "default": "default",
     "file": "file",
     "hand": "set by hand",
+    "learned": "learned",
     "environment": "HEADGATE_LIMITS",
     "none": "",
 }
@@ -62,7 +63,8 @@ def pool_json(pool: PoolStatus) -> dict[str, Any]:
     until = None
     if pool.paused:
         until = BY_HAND if pool.paused_until is None else draw.iso(pool.paused_until)
-    return {**pool._asdict(), "paused_until": until, "free": pool.free}
+    probe = None if pool.next_probe is None else draw.iso(pool.next_probe)
+    return {**pool._asdict(), "paused_until": until, "next_probe": probe, "free": pool.free}
 
 
 def lines(status: Status, pen: draw.Pen) -> list[str]:
@@ -70,6 +72,9 @@ def lines(status: Status, pen: draw.Pen) -> list[str]:
     pools = sorted(status.pools, key=lambda pool: (pool.pool != "host", pool.pool))
     rows = [_row(pool, status.at, pen) for pool in pools if _matters(pool)]
     drawn = draw.table(_COLUMNS, rows, pen)
+    notes = [f"{pool.pool}: {note}" for pool in pools for note in _notes(pool)]
+    if notes:
+        drawn += ["", *(line for note in notes for line in draw.wrap(note, pen.width))]
     if status.unlimited:
         counts = (f"{draw.clean(key)} x{n}" for key, n in sorted(status.unlimited.items()))
         drawn += ["", draw.clip(f"without a limit: {', '.join(counts)}", pen.width)]
@@ -78,14 +83,34 @@ def lines(status: Status, pen: draw.Pen) -> list[str]:
 
 def _matters(pool: PoolStatus) -> bool:
     """Whether a pool does anything; one that was restored or has but a cooldown does not."""
-    return pool.source != "none" or pool.paused or pool.notice is not None
+    return (
+        pool.source != "none"
+        or pool.paused
+        or pool.probing
+        or pool.auto_reduced
+        or pool.upstream is not None
+        or bool(pool.notice or pool.foreign or rates(pool))
+    )
+
+
+def _notes(pool: PoolStatus) -> list[str]:
+    """What people should know about a pool that is too long for a table."""
+    upstream = pool.upstream.note if pool.upstream else ""
+    return [note for note in (pool.notice, upstream) if note]
+
+
+def rates(pool: PoolStatus) -> list[str]:
+    """What a pool lets start in a while."""
+    found = [f"{n} {name}" for n, name in ((pool.rpm, "rpm"), (pool.tpm, "tpm")) if n]
+    spacing = f"starts {show_duration(pool.spacing_ms)} apart"
+    return [*found, spacing] if pool.spacing_ms else found
 
 
 def _row(pool: PoolStatus, at: float, pen: draw.Pen) -> tuple[draw.Cell, ...]:
     used = f"{pool.in_use}" if pool.limit is None else f"{pool.in_use}/{pool.limit}"
     return (
         pool.pool,
-        draw.bar(pool.limit, pool.in_use, pool.cooling, pen),
+        draw.bar(pool.limit, pool.in_use, _taken_besides(pool), pen),
         used,
         "" if pool.free is None else pool.free,
         pool.cooling or "",
@@ -95,21 +120,55 @@ def _row(pool: PoolStatus, at: float, pen: draw.Pen) -> tuple[draw.Cell, ...]:
     )
 
 
+def _taken_besides(pool: PoolStatus) -> int:
+    """Seats that are not to be had although no work of ours is in them."""
+    if pool.upstream is not None and pool.upstream.fresh:
+        return max(0, pool.upstream.estimate - pool.in_use)
+    return pool.foreign + pool.cooling
+
+
 def _state(pool: PoolStatus, at: float) -> draw.Cell:
+    """What is out of the ordinary, then what is merely so."""
+    odd, plain = _odd(pool, at), _plain(pool)
+    return ((", ".join((*odd, *plain)), "yellow" if odd else ""),)
+
+
+def _odd(pool: PoolStatus, at: float) -> list[str]:
     parts = []
     if pool.paused and pool.paused_until is None:
         parts.append("paused until resumed")
     elif pool.paused and pool.paused_until is not None:
         parts.append(f"paused for {show_duration((pool.paused_until - at) * 1000)}")
-    if pool.limit is None:
-        parts.append("no limit")
-    elif pool.in_use > pool.limit:
+    if pool.limit is not None and pool.in_use > pool.limit:
         parts.append(f"drains to {pool.limit}")
     if pool.auto_reduced:
         parts.append(f"reduced from {pool.auto_reduced_from}")
-    if pool.notice:
-        parts.append(pool.notice)
-    return ((", ".join(parts), "yellow"),)
+    if pool.upstream is not None and pool.upstream.problem:
+        parts.append(f"no usage reading: {pool.upstream.problem}")
+    if pool.upstream is not None and pool.upstream.low_priority:
+        parts.append("low priority")
+    return parts
+
+
+def _plain(pool: PoolStatus) -> list[str]:
+    parts = []
+    if pool.limit is None:
+        parts += rates(pool) or (["no limit"] if pool.upstream is None else [])
+    if pool.probing:
+        parts.append("probing")
+    if pool.upstream is not None and not pool.upstream.problem:
+        parts.append(_count(pool.upstream))
+    if pool.foreign:
+        parts.append(f"{pool.foreign} outside headgate")
+    return parts
+
+
+def _count(upstream: UpstreamStatus) -> str:
+    """The provider's own count, and how old it is."""
+    if upstream.in_use is None or upstream.age is None:
+        return "usage not read yet"
+    limit = "" if upstream.limit is None else f"/{upstream.limit}"
+    return f"upstream {upstream.in_use:g}{limit}, {show_duration(upstream.age * 1000)} old"
 
 
 def _summary(status: Status) -> str:
