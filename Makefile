@@ -13,7 +13,7 @@ PINS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench chaos pin clean
+.PHONY: help demo test lint format bench sim chaos pin clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) \
@@ -37,6 +37,9 @@ format: $(VENV)/.dev ## fix what a machine can fix
 
 bench: $(VENV)/.dev ## measure, as ratios to a baseline in the same run
 	$(BIN)/python bench/run.py $(ARGS)
+
+sim: $(VENV)/.dev ## judge how limits are learned, and write it into docs/control.md (minutes)
+	$(BIN)/headgate sim report --out docs/control.md $(ARGS)
 
 chaos: $(VENV)/.dev ## kill things at random for HEADGATE_CHAOS_SECONDS (120), then count seats
 	HEADGATE_CHAOS_SECONDS=$(HEADGATE_CHAOS_SECONDS) $(BIN)/pytest -m chaos --timeout=0 $(ARGS)

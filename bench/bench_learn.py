@@ -1,0 +1,263 @@
+"""What learning and usage readings add to a decision and to a signal, against a pool with neither.
+
+Both sides do the same work on the same kind of pool, by a clock that the benchmark moves: a request
+ends every second, four others stay in flight, and seats rest for 15 s, which is as long as
+ended requests are kept for a comparison with readings. So both sides have the same fifteen rows of
+rests. The one that learns has been refused before (it has a bar), and its readings are fresh: there
+is a new one every two seconds, and keeping it is nobody's decision and not in the figures.
+
+Where a disk makes every commit take as long as one of its ticks, both sides take equally long and
+the ratio is 1.00x: that says nothing. The lines about the processor leave the disk out.
+"""
+
+import itertools
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from common import Figure, folder, micro, ratio
+
+from headgate import Gate
+from headgate.config import Watched
+from headgate.core import law, readings
+from headgate.core.law import Bar, Learned
+from headgate.core.pools import LEARN, OFF, Declared, Tuned, UsageSource
+from headgate.core.readings import LAGS, SETTLES, Guess, Sight
+from headgate.core.signals import ACCEPTED, CONCURRENCY, Reading, Signal
+from headgate.gate.lease import Lease
+from headgate.ledger import admit, learn, leave, outlook
+from headgate.ledger.admit import Request
+from headgate.ledger.ledger import Ledger, Pages
+from headgate.ledger.rows import Member
+from headgate.store.base import Store
+from headgate.store.memory import MemoryStore
+from headgate.store.sqlite import SqliteStore
+
+POOL, KEY, SEATS, HOST_SEATS = "bench/*", "bench/model", 64, 100
+COOLDOWN, STEP, EVERY, HELD = readings.KEEP, 1_000, 2_000, 4
+AIM, ROUNDS = "<= 1.3x", 25
+T = TypeVar("T")
+
+
+def measure() -> Iterator[Figure]:
+    """The same on both stores, within a transaction and through the gate."""
+    with folder() as here:
+        numbers = itertools.count()
+
+        def store(kind: str, clock: "_Clock") -> Store:
+            if kind == "memory":
+                return MemoryStore(clock=clock)
+            return SqliteStore(here / f"{next(numbers)}.db", clock=clock)
+
+        def books(kind: str, adapt: str, *, usage: bool) -> _Side:
+            clock = _Clock()
+            return _Books(store(kind, clock), clock, adapt, usage=usage)
+
+        def gate(kind: str, adapt: str, *, usage: bool) -> _Side:
+            clock = _Clock()
+            return _Gate(store(kind, clock), clock, adapt, here, usage=usage)
+
+        for kind, each in (("memory", 100), ("sqlite", 20)):
+            for face, make in (("transactions", books), ("gate", gate)):
+                plain = make(kind, OFF, usage=False)
+                ours = make(kind, LEARN, usage=True)
+                alone = make(kind, LEARN, usage=False)
+                for what, mine, name in (
+                    ("acquire+release", ours, "pair"),
+                    ("acquire+accepted+release", ours, "answered"),
+                    ("refusal against the readings", ours, "refused"),
+                    ("refusal that cuts, no usage", alone, "refused"),
+                ):
+                    yield _figure(f"{kind} {face}: {what}", name, mine, plain, each)
+                    if kind == "sqlite":  # whatever the disk is up to
+                        mine.tick = plain.tick = time.process_time
+                        yield *_figure("  of it processor", name, mine, plain, each)[:2], ""
+                        mine.tick = plain.tick = time.perf_counter
+                for side in (plain, ours, alone):
+                    side.close()
+
+
+def _figure(what: str, name: str, mine: "_Side", plain: "_Side", each: int) -> Figure:
+    """One piece of work on both sides."""
+    a, b, times = ratio(
+        partial(_usual, mine, name, each), partial(_usual, plain, name, each), ROUNDS
+    )
+    return f"{what} {micro(a)}, off {micro(b)}", f"{times:.2f}x", AIM
+
+
+def _usual(side: "_Side", name: str, each: int) -> float:
+    """Seconds for one piece of work: the median of a few, because disks have moods."""
+    work: Callable[[], float] = getattr(side, name)
+    times = []
+    for _ in range(each):
+        side.prepare()
+        times.append(work())
+    return statistics.median(times)
+
+
+class _Clock:
+    """A store's clock that stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+class _Side:
+    """A pool in a store, and the work to be measured; each method tells how long it took."""
+
+    def __init__(self, clock: _Clock, *, learns: bool, usage: bool) -> None:
+        self.tick = time.perf_counter
+        self._clock = clock
+        self._usage = usage
+        it = Learned(SEATS - 4, SEATS, best=SEATS - 4, sure=SEATS - 4, epoch=3, refusals=3)
+        bar = Bar(SEATS - 3, 1.5, clock.now - 3_600_000, clock.now + 86_400_000)
+        it = it._replace(bars=(bar,), refused_at=bar.at, heard=True)
+        self._row = Tuned(POOL, learned=law.dump(it) if learns else "")
+
+    def prepare(self) -> None:
+        """Let time pass, undo what the last refusal did, and read the usage when it is due."""
+        self._clock.now += STEP
+        self.do(self._restore)
+
+    def _restore(self, ledger: Ledger) -> None:
+        now = ledger.now
+        if ledger.tuned(POOL) != self._row:
+            ledger.tx.tune(self._row)
+        if self._usage and now % EVERY == 0:
+            lags, settles = (Guess((1.5,) * len(of), (0.25,) * len(of)) for of in (LAGS, SETTLES))
+            reading = Reading(HELD + 1.5, SEATS)
+            sight = Sight(now, now, reading, samples=500, lags=lags, settles=settles, roomy=now)
+            ledger.tx.set_note(f"usage:{POOL}", readings.dump(sight))
+            outlook.sight(ledger, POOL)  # whoever keeps a reading looks at it to settle the line
+
+    def do(self, what: Callable[[Ledger], T]) -> T:
+        """Have something done in a transaction."""
+        raise NotImplementedError
+
+    def pair(self) -> float:
+        """Take seats and give them back."""
+        raise NotImplementedError
+
+    def answered(self) -> float:
+        """The same, with an acceptance in between."""
+        raise NotImplementedError
+
+    def refused(self) -> float:
+        """A refusal, once seats were taken."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of the store."""
+        raise NotImplementedError
+
+
+class _Everybody:
+    """A census in which nobody ever dies."""
+
+    def dead(self, members: Iterable[tuple[Member, Callable[[], list[str]]]]) -> list[str]:
+        return []
+
+    def listening(self, member: str) -> bool:
+        return True
+
+
+class _Books(_Side):
+    """One transaction for each step, as the clerk makes them."""
+
+    def __init__(self, store: Store, clock: _Clock, adapt: str, *, usage: bool) -> None:
+        super().__init__(clock, learns=adapt == LEARN, usage=usage)
+        source = UsageSource("python", every=EVERY) if usage else None
+        pool = Declared(limit=SEATS, cooldown=COOLDOWN, adapt=adapt, usage=source)
+        self._store = store
+        self._pages = Pages({POOL: pool, "host": Declared(limit=HOST_SEATS)})
+        self.prepare()
+        for _ in range(HELD):
+            self._ask()
+
+    def do(self, what: Callable[[Ledger], T]) -> T:
+        with self._store.transaction(write=True) as tx:
+            ledger = Ledger(tx, self._pages, self._store.now(), _Everybody(), "here")
+            result = what(ledger)
+            while ledger.unsettled:
+                admit.settle(ledger)
+        return result
+
+    def _ask(self) -> int:
+        request = Request(KEY, "me", "here", since=self._clock.now)
+        return self.do(lambda ledger: admit.ask(ledger, request))
+
+    def _release(self, id: int) -> None:
+        self.do(lambda ledger: leave.release(ledger, id))
+
+    def _report(self, id: int, kind: str) -> None:
+        self.do(lambda ledger: learn.report(ledger, Signal(kind), lease=id))
+
+    def pair(self) -> float:
+        start = self.tick()
+        self._release(self._ask())
+        return self.tick() - start
+
+    def answered(self) -> float:
+        start = self.tick()
+        id = self._ask()
+        self._report(id, ACCEPTED)
+        self._release(id)
+        return self.tick() - start
+
+    def refused(self) -> float:
+        id = self._ask()
+        start = self.tick()
+        self._report(id, CONCURRENCY)
+        took = self.tick() - start
+        self._release(id)
+        return took
+
+    def close(self) -> None:
+        self._store.close()
+
+
+class _Gate(_Side):
+    """As a program does it, in a plain thread."""
+
+    def __init__(self, store: Store, clock: _Clock, adapt: str, here: Path, *, usage: bool) -> None:
+        super().__init__(clock, learns=adapt == LEARN, usage=usage)
+        config = here / f"{adapt}.toml"
+        config.write_text(
+            f'[pools.host]\nlimit = {HOST_SEATS}\n[pools."{POOL}"]\nlimit = {SEATS}\n'
+            f'adapt = "{adapt}"\ncooldown = "{COOLDOWN}ms"\n'
+        )
+        functions = {POOL: lambda: None} if usage else None
+        self._gate = Gate(store, config=Watched(config), usage=functions)
+        self.prepare()
+        self._held: list[Lease] = [self._gate.slot(KEY).acquire() for _ in range(HELD)]
+
+    def do(self, what: Callable[[Ledger], T]) -> T:
+        return self._gate._clerk.run(what)  # noqa: SLF001 - not for anyone else
+
+    def pair(self) -> float:
+        start = self.tick()
+        with self._gate.slot(KEY):
+            pass
+        return self.tick() - start
+
+    def answered(self) -> float:
+        start = self.tick()
+        with self._gate.slot(KEY) as lease:
+            lease.report(ACCEPTED)
+        return self.tick() - start
+
+    def refused(self) -> float:
+        with self._gate.slot(KEY) as lease:
+            start = self.tick()
+            lease.report(CONCURRENCY)
+            lease.release()
+            return self.tick() - start
+
+    def close(self) -> None:
+        self._gate.close()

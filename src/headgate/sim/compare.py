@@ -1,0 +1,138 @@
+"""Runs scenarios under governors, and sets what came out beside what an oracle gets done."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from headgate.sim.governors import (
+    Aimd,
+    Backoff,
+    Governor,
+    Gradient,
+    Headgate,
+    Line,
+    Oracle,
+    Vegas,
+)
+from headgate.sim.scenario import Scenario
+from headgate.sim.upstream import Upstream
+from headgate.sim.world import DELAY, Point, Result, World
+
+ORACLE = "oracle"
+_COOLDOWN = 2_000
+
+
+class Case(NamedTuple):
+    """One run: what happens, who governs, and under which dice."""
+
+    scenario: Scenario
+    governor: str
+    seed: int
+    penalty: bool = True
+    usage: bool = False
+
+
+class Score(NamedTuple):
+    """How a governor did in a case."""
+
+    case: Case
+    goodput: float
+    """The share of what an oracle gets done."""
+    refusals: float
+    """429s per thousand requests."""
+    result: Result
+
+
+Maker = Callable[[Scenario, Upstream, int, bool], Governor]
+
+
+def _headgate(limit: Callable[[Scenario], int | None], adapt: str = "learn") -> Maker:
+    def make(scenario: Scenario, _: Upstream, _seed: int, usage: bool) -> Governor:  # noqa: FBT001
+        rates = scenario.plan if scenario.told else None
+        return Headgate(
+            limit(scenario),
+            adapt=adapt,
+            usage=usage,
+            rpm=rates.rpm if rates else 0,
+            tpm=rates.tpm if rates else 0,
+        )
+
+    return make
+
+
+def _told(scenario: Scenario) -> int:
+    return scenario.most
+
+
+def _double(scenario: Scenario) -> int:
+    return scenario.most * 2
+
+
+def _nothing(_: Scenario) -> None:
+    return None
+
+
+GOVERNORS: dict[str, tuple[str, Maker]] = {
+    "learn": ("adapt = learn, told the highest cap", _headgate(_told)),
+    "learn-blind": ("limit = learn: told nothing", _headgate(_nothing)),
+    "learn-double": ("adapt = learn, told twice the highest cap", _headgate(_double)),
+    "step-down": (
+        "adapt = step-down, told the highest cap (one-way minus 1, cooldown 2 s)",
+        _headgate(_told, "step-down"),
+    ),
+    "backoff": ("clients back off, each for itself", lambda _s, _u, seed, _x: Backoff(seed)),
+    "fixed-bare": ("fixed at the highest cap", lambda s, _u, _d, _x: Line(s.most)),
+    "fixed": (
+        "fixed at the highest cap, cooldown 2 s",
+        lambda s, _u, _d, _x: Line(s.most, _COOLDOWN),
+    ),
+    "aimd-bare": ("AIMD", lambda s, _u, _d, _x: Aimd(s.most, 0)),
+    "aimd": ("AIMD, cooldown 2 s", lambda s, _u, _d, _x: Aimd(s.most, _COOLDOWN)),
+    "vegas-bare": ("Vegas", lambda s, _u, _d, _x: Vegas(s.most, 0)),
+    "vegas": ("Vegas, cooldown 2 s", lambda s, _u, _d, _x: Vegas(s.most, _COOLDOWN)),
+    "gradient-bare": ("Gradient2", lambda s, _u, _d, _x: Gradient(s.most, 0)),
+    "gradient": ("Gradient2, cooldown 2 s", lambda s, _u, _d, _x: Gradient(s.most, _COOLDOWN)),
+}
+"""By name: what it is, and how one is made."""
+OURS = ("learn", "learn-blind", "learn-double")
+
+
+def run(case: Case, watch: Callable[[Point], None] | None = None) -> Result:
+    """Run one case."""
+    scenario, name, seed, penalty, usage = case
+    upstream = Upstream(scenario.planned(seed, penalty=penalty), seed)
+    governors: list[Governor]
+    if name == ORACLE:
+        governors = [Oracle(upstream, DELAY)]
+    else:
+        make = GOVERNORS[name][1]
+        governors = [make(scenario, upstream, seed + n, usage) for n in range(scenario.governors)]
+    return World(scenario, upstream, governors, seed, watch=watch).run()
+
+
+def score(case: Case) -> Score:
+    """Run one case, and the oracle under the same dice but without a punishment to fear."""
+    result = run(case)
+    best = _oracle(case)
+    goodput = result.work / best if best else 0.0
+    return Score(case, goodput, 1000 * result.refused / max(1, result.sent), result)
+
+
+_best: dict[tuple[Scenario, int], float] = {}
+
+
+def _oracle(case: Case) -> float:
+    key = (case.scenario, case.seed)
+    if key not in _best:
+        _best[key] = run(case._replace(governor=ORACLE, penalty=False, usage=False)).work
+    return _best[key]
+
+
+def score_all(cases: Iterable[Case], processes: int = 1) -> list[Score]:
+    """Run many cases, in several processes if asked."""
+    todo = list(cases)
+    if processes <= 1:
+        return [score(case) for case in todo]
+    from multiprocessing import get_context
+
+    with get_context("fork").Pool(processes) as pool:
+        return pool.map(score, todo, chunksize=1)

@@ -1,0 +1,198 @@
+"""How the stand-in answers: how long it takes, how fast it talks, how often it breaks.
+
+A request may ask for something of its own with a marker in its prompt; the last one counts:
+
+    [[sim duration=2.5 tokens=40 first_token=1.0]]     seconds
+    [[sim cut=0.5 by=eof]]                             break off half-way, by rst, eof or error
+    [[sim status=529 times=2]]                         refuse, the first two times this is asked
+    [[sim refuse=quota retry_after=30]]                refuse as if the quota were gone
+"""
+
+import random
+import re
+from math import isfinite
+from typing import NamedTuple
+
+from headgate.core.amounts import parse_duration
+from headgate.errors import UsageError
+
+CUTS = ("rst", "eof", "error")
+REFUSALS = ("concurrency", "rate", "tokens", "quota", "overloaded", "error")
+LONGEST = 86_400_000
+MOST_TOKENS = 100_000
+_MARKER = re.compile(rb"\[\[sim\b([^\[\]]{0,400})\]\]")
+
+
+class Spread(NamedTuple):
+    """A length of time that is drawn anew for each request, in milliseconds."""
+
+    low: int
+    high: int
+    mean: int = 0
+    """0: evenly between the two; else exponential with this mean, kept between them."""
+
+    def draw(self, chance: random.Random) -> int:
+        """One length."""
+        if self.mean:
+            return min(self.high, max(self.low, round(chance.expovariate(1 / self.mean))))
+        return round(chance.uniform(self.low, self.high))
+
+
+def fixed(ms: int) -> Spread:
+    """Always the same length."""
+    return Spread(ms, ms)
+
+
+class Manner(NamedTuple):
+    """How the stand-in answers. Milliseconds, and shares from 0 to 1."""
+
+    duration: Spread | None = Spread(1_000, 1_000)
+    """From the acceptance to the last byte. None: it follows from the number of tokens."""
+    headers: int = 20
+    """How long the headers of a stream take."""
+    first_token: int = 100
+    refusal: int = 10
+    """How long a refusal takes."""
+    tokens: int = 64
+    """How many tokens an answer has where no duration says it (or `max_tokens`, if fewer)."""
+    rate: float = 50.0
+    """Tokens per second."""
+    errors: float = 0.0
+    """The share of requests that meet a 500."""
+    cuts: float = 0.0
+    """The share of streams that are broken off."""
+    cut_by: str = "rst"
+    """By a reset, by a clean end that comes too early, or by an error event."""
+
+
+class Wish(NamedTuple):
+    """What a request's marker asks for; None where it does not."""
+
+    duration: int | None = None
+    tokens: int | None = None
+    headers: int | None = None
+    first_token: int | None = None
+    cut: float | None = None
+    by: str | None = None
+    status: int | None = None
+    refuse: str | None = None
+    retry_after: int | None = None
+    times: int | None = None
+    text: str = ""
+
+
+class Script(NamedTuple):
+    """What will happen to one request if it is let in. Milliseconds from its acceptance."""
+
+    headers: int
+    first_token: int
+    duration: int
+    tokens: int
+    full: bool
+    """Whether it ends because `max_tokens` is reached."""
+    cut: int | None
+    cut_by: str
+
+    def stretched(self, by: float) -> "Script":
+        """The same, slower."""
+        cut = None if self.cut is None else round(self.cut * by)
+        return self._replace(
+            first_token=round(self.first_token * by), duration=round(self.duration * by), cut=cut
+        )
+
+
+def parse_wish(body: bytes) -> Wish:
+    """What the last marker in a request's body asks for."""
+    found = _MARKER.findall(body)
+    if not found:
+        return Wish()
+    text = " ".join(found[-1].decode(errors="replace").split())
+    values: dict[str, object] = {}
+    for word in text.split():
+        name, _, value = word.partition("=")
+        values[name] = _value(name, value)
+    return Wish(text=text, **values)  # type: ignore[arg-type]
+
+
+def _value(name: str, value: str) -> object:
+    match name:
+        case "duration" | "first_token" | "headers" | "retry_after":
+            return min(LONGEST, parse_duration(value, name))
+        case "tokens" | "times" | "status":
+            low, high = {"status": (400, 599), "tokens": (0, MOST_TOKENS)}.get(name, (0, 10**6))
+            if value.isascii() and value.isdigit() and low <= int(value[:9]) <= high:
+                return int(value[:9])
+            raise UsageError(f"bad {name} {value[:20]!r} in a marker: expected {low} to {high}")
+        case "cut":
+            return parse_share(value, "cut in a marker")
+        case "by" | "refuse":
+            allowed = CUTS if name == "by" else REFUSALS
+            if value in allowed:
+                return value
+            raise UsageError(f"bad {name} {value[:20]!r} in a marker: expected one of {allowed}")
+        case _:
+            known = ", ".join(Wish._fields[:-1])
+            raise UsageError(f"unknown word {name[:20]!r} in a marker: expected {known}")
+
+
+def parse_share(value: object, what: str) -> float:
+    """A share from 0 to 1."""
+    try:
+        number = -1.0 if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = -1.0
+    if not (isfinite(number) and 0 <= number <= 1):
+        raise UsageError(f"bad {what} {str(value)[:20]!r}: expected a share from 0 to 1")
+    return number
+
+
+def parse_spread(text: str) -> Spread | None:
+    """`2s`, `1s..5s` (evenly), `exp:20s` or `exp:20s:2s..10m` (bounded), `tokens` (None)."""
+    what = "duration"
+    if text == "tokens":
+        return None
+    head, colon, rest = text.removeprefix("exp:").partition(":")
+    if text.startswith("exp:"):
+        mean = parse_duration(head, what)
+        low, dots, high = rest.partition("..")
+        if mean < 1 or (colon and not dots):
+            raise UsageError(f"bad duration {text[:40]!r}: expected exp:20s or exp:20s:2s..10m")
+        ends = (parse_duration(low, what), parse_duration(high, what)) if colon else (0, 10 * mean)
+        spread = Spread(*ends, mean)
+    else:
+        low, _, high = text.partition("..")
+        spread = Spread(parse_duration(low, what), parse_duration(high or low, what))
+    if spread.low > spread.high or spread.high > LONGEST:
+        raise UsageError(f"bad duration {text[:40]!r}: expected a low..high of at most a day")
+    return spread
+
+
+def draw(
+    manner: Manner, chance: random.Random, wish: Wish, most: int | None, *, stream: bool = True
+) -> Script:
+    """What will happen to a request that allows `most` tokens."""
+    length = None if manner.duration is None else manner.duration.draw(chance)
+    cutting, place = chance.random() < manner.cuts, chance.uniform(0.1, 0.9)
+    length = length if wish.duration is None else wish.duration
+    first = manner.first_token if wish.first_token is None else wish.first_token
+    if length is None:
+        wanted = manner.tokens if wish.tokens is None else wish.tokens
+        tokens = wanted if most is None else min(wanted, most)
+        length = first + round(1_000 * tokens / manner.rate)
+    else:
+        paced = max(1, round((length - first) / 1_000 * manner.rate))
+        wanted = paced if wish.tokens is None else wish.tokens
+        tokens = wanted if most is None else min(wanted, most)
+    tokens = min(tokens, MOST_TOKENS)
+    if wish.first_token is not None:
+        length = max(length, first)
+    share = wish.cut if wish.cut is not None else place if cutting and stream else None
+    return Script(
+        min(manner.headers if wish.headers is None else wish.headers, length),
+        min(first, length),
+        length,
+        tokens,
+        tokens < wanted,
+        None if share is None else round(share * length),
+        wish.by or manner.cut_by,
+    )
