@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.classify import Meter, Meters, Response, classify, classify_line, meters
+from headgate.core.classify import Response, classify, classify_line
+from headgate.core.rules import NONE, Rule, parse_rules
 from headgate.core.signals import (
     ACCEPTED,
     CONCURRENCY,
@@ -19,7 +20,8 @@ from headgate.core.signals import (
     REFUSALS,
     Signal,
 )
-from headgate.core.verdicts import ANSWERS, BUILTIN, NONE, Rule, parse_rules
+from headgate.core.verdicts import ANSWERS, BUILTIN
+from headgate.core.waits import Meter, Meters, meters
 from headgate.errors import ConfigError
 
 NOW = 1_790_000_000.0  # 2026-09-21T14:13:20Z

@@ -14,7 +14,7 @@ from headgate.config import GRACE, Config, load
 from headgate.config.check import parse
 from headgate.config.words import hide, key_like
 from headgate.core.pools import Declared, UsageSource
-from headgate.core.verdicts import Rule
+from headgate.core.rules import Rule
 from headgate.errors import ConfigError
 
 LIMIT = (
@@ -761,9 +761,10 @@ def test_rules_are_imported_only_for_a_file_that_has_some() -> None:
         parse('''[pools.umans]
         usage = { kind = "json", url = "https://a/b", used = "n", key_env = "K" }
         observe = [{ process = "claude" }]''', "c.toml")
-        print(*{"headgate.core.verdicts", "headgate.core.classify"} & set(sys.modules))
+        heavy = {"headgate.core.rules", "headgate.core.verdicts", "headgate.core.classify"}
+        print(*heavy & set(sys.modules))
         parse("[[classify]]\\nstatus = 429\\nsignal = 'none'", "c.toml")
-        print("headgate.core.verdicts" in sys.modules)
+        print("headgate.core.rules" in sys.modules)
         """
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

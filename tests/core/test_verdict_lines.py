@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.classify import classify_line
+from headgate.core.rules import Rule, parse_rules
 from headgate.core.signals import CONCURRENCY, KINDS, OVERLOADED, QUOTA, RATE, REFUSALS, Signal
-from headgate.core.verdicts import BUILTIN, LINES, Rule, parse_rules
+from headgate.core.verdicts import BUILTIN, LINES
 
 NOW = 1_790_000_000.0
 

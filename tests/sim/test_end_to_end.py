@@ -97,8 +97,9 @@ def told(crew: Iterable[Program]) -> Counter[str]:
     """What the agents were told, once they are done."""
     found: Counter[str] = Counter()
     for program in list(crew):
-        found.update(json.loads(program.line()))
-        assert program.end() == 0
+        said = program.line()
+        assert program.end() == 0, program.line(stream="stderr")
+        found.update(json.loads(said))
     return found
 
 

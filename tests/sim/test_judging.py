@@ -43,12 +43,9 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
 
 def scenario_file(folder: Path, name: str, **said: object) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    usual: dict[str, object] = {
-        **{"kind": "steady", "hours": 0.05, "cap": 3, "penalty": 60, "more": ""},
-        **said,
-    }
+    usual = {"kind": "steady", "hours": 0.05, "cap": 3, "penalty": 60, "more": ""}
     path = folder / f"{name}.toml"
-    path.write_text(FILE.format(**usual))
+    path.write_text(FILE.format(**usual | said))
     return path
 
 
@@ -159,7 +156,7 @@ def test_a_baseline_that_is_ahead_is_named() -> None:
 
 def tables(text: str) -> list[list[list[str]]]:
     """The tables of a Markdown text, as rows of cells."""
-    blocks = [block for block in text.split("\n\n") if block.startswith("|")]
+    blocks = [block for block in text.strip().split("\n\n") if block.startswith("|")]
     return [
         [[cell.strip() for cell in row.strip("|").split("|")] for row in block.split("\n")]
         for block in blocks
@@ -184,7 +181,7 @@ def test_a_report_has_everything(tmp_path: Path) -> None:
         assert not (found.case.penalty and not found.case.scenario.plan.penalty)
     text = report.write(scores, [])
     aims, punished, free, readings = tables(text)
-    assert {row[0] for row in aims[2:]} == {"calm", "falls", "blind"}
+    assert {row[0] for row in aims[2:]} == {"calm", "falls", "cheap", "blind"}
     assert punished[0][1:] == ["calm", "falls"]
     assert free[0][1:] == ["calm", "falls", "cheap"]
     assert set(readings[0][1:]) == {"calm", "falls", "cheap", "blind"}

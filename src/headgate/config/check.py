@@ -15,7 +15,7 @@ from headgate.core.pools import DEFAULTS, Declared
 from headgate.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from headgate.core.verdicts import Rule
+    from headgate.core.rules import Rule
 
 
 def parse(text: str, name: str) -> Config:
@@ -108,7 +108,7 @@ def _read_rules(notes: Notes, document: Mapping[str, object]) -> "tuple[Rule, ..
 
 def _read_rule(notes: Notes, place: Place, entry: Mapping[str, object]) -> "tuple[Rule, ...]":
     """One rule, read alone so that each mistake finds its line; none if it is wrong."""
-    from headgate.core.verdicts import Rule, parse_rules
+    from headgate.core.rules import Rule, parse_rules
 
     notes.check_names(place, entry, Rule._fields)
     named: dict[str, object] = {"name": f"entry {place[-1]}"}

@@ -12,7 +12,7 @@ from headgate.core.pools import Declared
 from headgate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from headgate.core.verdicts import Rule
+    from headgate.core.rules import Rule
 
 GRACE = 10_000
 """Milliseconds an ended agent has between SIGTERM and SIGKILL, unless the file says otherwise."""

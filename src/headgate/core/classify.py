@@ -13,25 +13,22 @@ may hold names of accounts or parts of keys.
 """
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from headgate.core.amounts import parse_duration
 from headgate.core.keys import matches
+from headgate.core.rules import NONE, QUOTED, Rule
 from headgate.core.signals import ACCEPTED, CONCURRENCY, QUOTA, RATE, REFUSALS, Signal
-from headgate.core.verdicts import BUILTIN, NONE, QUOTED, STATUSES, Rule
-from headgate.errors import UsageError
+from headgate.core.verdicts import BUILTIN, STATUSES
+from headgate.core.waits import allowances, lowered, retry_after
 
 _LONGEST_BODY = 64 * 1024
 _LONGEST_LINE = 8 * 1024
 _MOST_LEAVES = 1_000
 _DEEPEST = 12
-_LONGEST_WAIT = 366 * 86_400_000
 _NOT_CAPACITY = (401, 403)
 """Who one is, or what one may do: never read as a limit unless a rule names the status."""
 
@@ -40,13 +37,6 @@ _WAIT_KEYS = {"retrydelay", "retry_after", "retry_delay_ms", "resets_in_seconds"
 _JSON = re.compile(r"\[\s*\{|\{")
 _LOOSE_CODE = re.compile(
     r"""["'](?:code|type|status|reason)["']\s?:\s?["']?([\w.-]{1,64})|\[(\d{4})\]\["""
-)
-_UNIT = r"(?:ms|s|sec(?:ond)?s?|m|min(?:ute)?s?|h|hours?|d|days?)(?![a-z])"
-_LENGTH = rf"(?:[0-9]{{1,9}}(?:\.[0-9]{{1,9}})? ?{_UNIT}[ ,]{{0,2}}){{1,4}}"
-_AGAIN = re.compile(rf"(?:try again|retry|resets?) (?:in|after) ({_LENGTH})", re.IGNORECASE)
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_HTTP_DATE = re.compile(
-    rf"[A-Z][a-z]{{2}}, (\d\d) ({'|'.join(_MONTHS)}) (\d{{4}}) (\d\d:\d\d:\d\d) GMT"
 )
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _ORNAMENT = " \t\r\n⎿■⚠✕✖✗❌●│|\ufe0f"
@@ -60,24 +50,6 @@ class Response(NamedTuple):
     body: str | bytes = ""
     provider: str = ""
     """As in a key; empty if nobody knows."""
-
-
-class Meter(NamedTuple):
-    """What upstream says is left of one allowance; None where it does not say."""
-
-    limit: int | None
-    remaining: int | None
-    reset_ms: int | None
-    """Milliseconds until it is full again."""
-
-
-class Meters(NamedTuple):
-    """The allowances that the headers of an answer speak of."""
-
-    requests: Meter | None = None
-    tokens: Meter | None = None
-    input_tokens: Meter | None = None
-    output_tokens: Meter | None = None
 
 
 class _Answer(NamedTuple):
@@ -107,7 +79,7 @@ def classify(response: Response, now: float, rules: Sequence[Rule] = BUILTIN) ->
         # What is in it is somebody's work, unless it is an error; of a stream that is the end.
         error = _error_within(_text(body[-_LONGEST_BODY:]))
         if error is None:
-            return _judge(_Answer(status, provider, _lowered(headers)), now, rules)
+            return _judge(_Answer(status, provider, lowered(headers)), now, rules)
         return _judge(_take_apart(None, provider, headers, error), now, rules)
     found, rest = _find_json(_text(body[:_LONGEST_BODY]))
     return _judge(_take_apart(status, provider, headers, found, rest), now, rules)
@@ -139,12 +111,6 @@ def classify_line(
     if status is None and quote.found is None:
         return None
     return _judge(_take_apart(status, provider, *quote[2:], quote.text), now, rules)
-
-
-def meters(headers: Mapping[str, str], now: float) -> Meters | None:
-    """What the headers of an answer say is left; None if nothing."""
-    found = _meters(_lowered(headers), now)
-    return found if any(found) else None
 
 
 def _judge(answer: _Answer, now: float | None, rules: Sequence[Rule]) -> Signal | None:
@@ -186,9 +152,14 @@ def _signal(rule: Rule, answer: _Answer, now: float | None) -> Signal | None:
     return Signal(rule.signal, wait, account=rule.account, note=note)
 
 
+def _retry_after(kind: str, answer: _Answer, now: float | None) -> int | None:
+    ends = kind in {RATE, QUOTA}
+    return retry_after(answer.headers, answer.waits, answer.words, now, until_reset=ends)
+
+
 def _undecided(answer: _Answer, now: float | None) -> Signal:
     """A 429 that no rule knows. Without a meter that binds, the gate takes it for a cap."""
-    left = [meter for meter in _meters(answer.headers, now) if meter]
+    left = [meter for meter in allowances(answer.headers, now) if meter]
     if any(meter.remaining == 0 or meter.reset_ms is not None for meter in left):
         note = "429, and a meter is empty or says when it resets"
         return Signal(RATE, _retry_after(RATE, answer, now), note=note)
@@ -242,7 +213,7 @@ def _event(found: object) -> _Quote:
 def _take_apart(
     status: int | None, provider: str, headers: object, found: object, rest: str = ""
 ) -> _Answer:
-    low = _lowered(headers)
+    low = lowered(headers)
     leaves = list(islice(_leaves(found), _MOST_LEAVES))
     codes = [low.get("x-amzn-errortype", "").partition(":")[0]]
     codes += [value for key, value in leaves if key in _CODE_KEYS]
@@ -319,16 +290,6 @@ def _find_json(text: str) -> tuple[object, str]:
     return None, text
 
 
-def _lowered(headers: object) -> dict[str, str]:
-    if not isinstance(headers, Mapping):
-        return {}
-    return {
-        str(name).lower(): str(value)
-        for name, value in headers.items()
-        if isinstance(value, (str, int, float))
-    }
-
-
 def _text(body: str | bytes) -> str:
     return body.decode("utf-8", "replace") if isinstance(body, bytes) else body
 
@@ -341,93 +302,3 @@ def _words(pattern: str) -> re.Pattern[str]:
 @lru_cache(maxsize=512)
 def _line(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
-
-
-# When to come back.
-
-
-def _retry_after(kind: str, answer: _Answer, now: float | None) -> int | None:
-    """For how many milliseconds upstream asks to be left alone: the plainest word on it counts."""
-    headers = answer.headers
-    said = [_milliseconds(headers.get("retry-after-ms")), _wait(headers.get("retry-after"), now)]
-    for key, value in answer.waits:
-        said.append(_milliseconds(value) if key.endswith("_ms") else _wait(value, now))
-    spoken = _AGAIN.search(answer.words)
-    if spoken:
-        short = re.sub(r"(ms|[smhd])[a-z]*|[ ,]+", r"\1", spoken[1].lower())
-        said.append(_wait(short, now))
-    if kind in {RATE, QUOTA}:
-        said.append(_reset(headers, now))
-    return next((wait for wait in said if wait is not None), None)
-
-
-def _reset(headers: Mapping[str, str], now: float | None) -> int | None:
-    if headers.get("anthropic-ratelimit-unified-status", "").lower() == "rejected":
-        return _wait(headers.get("anthropic-ratelimit-unified-reset"), now)
-    left = [meter for meter in _meters(headers, now) if meter]
-    empty = [m.reset_ms for m in left if m.remaining == 0 and m.reset_ms is not None]
-    others = [m.reset_ms for m in left if m.reset_ms is not None]
-    return max(empty) if empty else min(others, default=None)
-
-
-def _wait(value: str | None, now: float | None) -> int | None:
-    """Milliseconds from a number of seconds, a duration, a date or an epoch; None if odd."""
-    if value is None or len(value) > 64:
-        return None
-    word = value.strip()
-    try:
-        at = _moment(word)
-        if at is None:
-            return parse_duration(word)
-        return None if now is None else _sensible(math.ceil((at - now) * 1_000))
-    except (UsageError, ValueError, OverflowError):
-        return None
-
-
-def _moment(word: str) -> float | None:
-    """The seconds since the epoch at which something is, if this names a moment."""
-    date = _HTTP_DATE.fullmatch(word)
-    if date:
-        day, month, year, clock = date.groups()
-        word = f"{year}-{_MONTHS.index(month) + 1:02}-{day}T{clock}Z"
-    if "T" in word:
-        at = datetime.fromisoformat(word)
-        return at.timestamp() if at.tzinfo else math.nan
-    if re.fullmatch(r"[0-9]{10,13}(?:\.[0-9]{1,9})?", word):
-        return float(word) / (1_000 if float(word) >= 1e11 else 1)
-    return None
-
-
-def _milliseconds(value: str | None) -> int | None:
-    if value is None or not re.fullmatch(r"\s*[0-9]{1,15}(?:\.[0-9]{0,9})?\s*", value):
-        return None
-    return _sensible(math.ceil(float(value)))
-
-
-def _sensible(ms: int) -> int | None:
-    return ms if 0 <= ms <= _LONGEST_WAIT else None
-
-
-_ALLOWANCES = (
-    ("anthropic-ratelimit-requests-{}", "x-ratelimit-{}-requests", "x-ratelimit-{}"),
-    ("anthropic-ratelimit-tokens-{}", "x-ratelimit-{}-tokens"),
-    ("anthropic-ratelimit-input-tokens-{}",),
-    ("anthropic-ratelimit-output-tokens-{}",),
-)
-
-
-def _meters(headers: Mapping[str, str], now: float | None) -> Meters:
-    return Meters(*(_meter(headers, names, now) for names in _ALLOWANCES))
-
-
-def _meter(headers: Mapping[str, str], names: tuple[str, ...], now: float | None) -> Meter | None:
-    for name in names:
-        limit, left = (_count(headers.get(name.format(what))) for what in ("limit", "remaining"))
-        found = Meter(limit, left, _wait(headers.get(name.format("reset")), now))
-        if any(figure is not None for figure in found):
-            return found
-    return None
-
-
-def _count(value: str | None) -> int | None:
-    return int(value) if value and re.fullmatch(r"[0-9]{1,12}", value.strip()) else None

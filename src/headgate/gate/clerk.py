@@ -39,7 +39,7 @@ from headgate.store.base import Store
 from headgate.store.machine import machine_id, pid_space
 
 if TYPE_CHECKING:
-    from headgate.core.verdicts import Rule
+    from headgate.core.rules import Rule
 
 T = TypeVar("T")
 _PATIENCE = 3.0

@@ -45,7 +45,7 @@ from headgate.ledger.ledger import Ledger, Pages
 from headgate.store import Store, open_store
 
 if TYPE_CHECKING:
-    from headgate.core.verdicts import Rule
+    from headgate.core.rules import Rule
 
 _LOOK = 0.5
 _JUMP = 2_000

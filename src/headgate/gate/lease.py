@@ -90,7 +90,8 @@ class Lease:
         self, status: int, headers: Mapping[str, str], body: str | bytes = b""
     ) -> str | None:
         """Learn from an HTTP answer to this piece of work; returns the signal that it was."""
-        from headgate.core.classify import Response, classify, meters
+        from headgate.core.classify import Response, classify
+        from headgate.core.waits import meters
 
         provider = self.key.partition("/")[0]
         now = time.time()

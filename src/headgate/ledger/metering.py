@@ -11,7 +11,7 @@ from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lease
 
 if TYPE_CHECKING:
-    from headgate.core.classify import Meters
+    from headgate.core.waits import Meters
 
 
 def keep(ledger: Ledger, where: str, meter: Meter) -> None:
