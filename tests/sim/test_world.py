@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.sim.baselines import Line, Oracle
 from headgate.sim.compare import GOVERNORS, ORACLE, Case, run
-from headgate.sim.governors import Governor, Headgate, Job, Line, Oracle
+from headgate.sim.governors import Governor, Headgate, Job
 from headgate.sim.scenario import Agents, Scenario, built_in
 from headgate.sim.upstream import Answer, Plan, Upstream, Usage, at
 from headgate.sim.world import DELAY, Point, World

@@ -3,16 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from headgate.sim.governors import (
-    Aimd,
-    Backoff,
-    Governor,
-    Gradient,
-    Headgate,
-    Line,
-    Oracle,
-    Vegas,
-)
+from headgate.sim.baselines import Aimd, Backoff, Gradient, Line, Oracle, Vegas
+from headgate.sim.governors import Governor, Headgate
 from headgate.sim.scenario import Scenario
 from headgate.sim.upstream import Upstream
 from headgate.sim.world import DELAY, Point, Result, World
