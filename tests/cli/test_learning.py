@@ -246,6 +246,7 @@ def test_after_a_cut_the_next_waits_for_an_answer(box: Box, ask: Ask) -> None:
     gate = box.gate()
     leases = [gate.slot("a/b").acquire() for _ in range(4)]
     gate.set_cooldown("a", 0)
+    leases[0].report("accepted")
     gate.report("a", "concurrency-limited", retry_after=0)
     for lease in leases:
         lease.release()

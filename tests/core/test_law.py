@@ -197,17 +197,19 @@ def test_garbage_is_nothing(text: str) -> None:
 
 
 def test_the_beginning() -> None:
-    """A limit that somebody gave is trusted; where none is known, two, entered one by one."""
+    """A limit that somebody gave is trusted; where none is known, two to begin with."""
     assert law.begin(4) == Learned(4, 4)
     found = law.begin(None)
-    assert (found.limit, found.base, found.sure) == (2, 0, 0)
+    assert (found.limit, found.base) == (2, 0)
+    assert law.opening(found, Step(2, 1, 1), NO_PACE, NOW) == OPEN
+    found = found._replace(sure=0, answered=True)
     assert law.opening(law.begin(4), Step(4, 1, 3), NO_PACE, NOW) == OPEN
     assert law.opening(found, Step(1), NO_PACE, NOW) == OPEN
     assert law.opening(found, Step(2, 1, 1), NO_PACE, NOW) == CONFIRM
     assert law.opening(found, Step(2, 1, 0), NO_PACE, NOW) == OPEN
 
 
-LEARNED = Learned(4, 8, best=6, sure=4, epoch=3)
+LEARNED = Learned(4, 8, best=6, sure=4, epoch=3, answered=True)
 
 
 @pytest.mark.parametrize(

@@ -260,7 +260,7 @@ def test_doubt() -> None:
 
 def test_a_reading_that_never_moves_is_not_believed() -> None:
     """Our own count went up and down under it, and it says the same: it says nothing."""
-    sight = Sight()
+    sight = Sight(samples=50)
     own = [[Own(1, NOW - 9_000)] * count for count in (1, 3, 1, 3)]
     stances = []
     for index, mine in enumerate(own):

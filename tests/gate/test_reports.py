@@ -188,16 +188,18 @@ def test_tokens_that_were_used(box: Box, open_gate: Opener) -> None:
 
 
 @pytest.mark.usefixtures("pool_a")
-def test_a_lease_that_was_given_back_says_nothing(open_gate: Opener) -> None:
-    """A late answer changes nothing."""
+def test_a_lease_that_was_given_back_still_closes_its_pool(open_gate: Opener) -> None:
+    """A late answer pauses; the limit learns nothing from it."""
     gate = open_gate()
     lease = gate.slot("a/b").acquire()
     lease.release()
     before = gate.status().pool("a")
-    lease.report("quota-gone", retry_after=HOUR)
-    lease.report("concurrency-limited")
     assert lease.answered(429, {}, b"") is not None
-    assert gate.status().pool("a") == before
+    lease.report("quota-gone", retry_after=HOUR)
+    after = gate.status().pool("a")
+    assert after.limit == before.limit
+    assert after.paused_until is not None
+    assert after.paused_until - time.time() > HOUR - 60
 
 
 def test_words_that_are_none(open_gate: Opener) -> None:

@@ -177,15 +177,21 @@ def test_a_refusal_much_later_is_another_incident(lab: Lab) -> None:
     assert lab.limit() == 3
     lab.now += 1
     lab.tell(CONCURRENCY, ids[1], retry_after=0)
+    assert lab.limit() == 3, "four are running where three may be: it is the same incident"
+    lab.release(ids[3])
+    lab.now += 5_000
+    lab.tell(CONCURRENCY, ids[1], retry_after=0)
     assert (lab.limit(), lab.learned().epoch) == (1, 2)
 
 
 @pytest.mark.parametrize("retry_after", [None, 0, 1, 30_000, HOUR, LONGEST_PAUSE, 400 * DAY])
 def test_no_header_keeps_a_cut_away(lab: Lab, retry_after: int | None) -> None:
     """Each refusal of something sent after the last cut is a cut, whatever it asks for."""
-    limits = []
+    limits: list[int | None] = []
     for _ in range(3):
         ids = [lab.ask() for _ in range(4)]
+        if not limits:
+            lab.tell(ACCEPTED, ids[0])
         last = lab.held()[-1]
         lab.tell(CONCURRENCY, last, retry_after=retry_after)
         limits.append(lab.limit())
@@ -429,6 +435,7 @@ def test_a_stale_refusal_after_a_restart(lab: Lab) -> None:
 def test_after_a_cut_levels_are_entered_one_by_one(lab: Lab) -> None:
     """The next waits for the answer of the one before, or for half a minute of silence."""
     ids = [lab.ask() for _ in range(4)]
+    lab.tell(ACCEPTED, ids[0])
     lab.tell(CONCURRENCY, ids[3], retry_after=0)
     for id in ids:
         lab.release(id)
@@ -441,6 +448,44 @@ def test_after_a_cut_levels_are_entered_one_by_one(lab: Lab) -> None:
     assert lab.waiting() == [third]
     lab.wait(1)
     assert lab.held() == [first, second, third]
+
+
+def test_nobody_waits_for_answers_that_are_never_told(lab: Lab) -> None:
+    """Where only refusals are reported, a cut leaves as many seats as it says."""
+    ids = [lab.ask() for _ in range(4)]
+    lab.tell(CONCURRENCY, ids[3], retry_after=0)
+    for id in ids:
+        lab.release(id)
+    later = [lab.ask() for _ in range(3)]
+    assert lab.held() == later
+
+
+def test_what_ran_for_long_was_accepted(lab: Lab) -> None:
+    """Silence counts at the end of a lease too, where somebody reports; a short one is none."""
+    ids = [lab.ask() for _ in range(4)]
+    lab.tell(CONCURRENCY, ids[3], retry_after=0)
+    for id in ids:
+        lab.release(id)
+    for held, best in ((29_999, 0), (30_000, 1)):
+        id = lab.ask()
+        lab.now += held
+        lab.release(id)
+        assert lab.learned().best == best
+
+
+def test_a_hook_knows_no_level(lab: Lab) -> None:
+    """One seat of four is in use: a refusal that names no request takes one off, not three."""
+    lab.ask()
+    lab.run(lambda ledger: learn.report(ledger, Signal(CONCURRENCY, 0), pool="a"))
+    assert lab.limit() == 3
+
+
+def test_what_was_sent_before_a_hand_set_limit_is_an_echo(lab: Lab) -> None:
+    """Nothing had been learned so far: the person's word counts all the same."""
+    ids = [lab.ask() for _ in range(4)]
+    lab.run(lambda ledger: tune.set_limit(ledger, "a", 3))
+    lab.tell(CONCURRENCY, ids[3], retry_after=0)
+    assert lab.limit() == 3
 
 
 def test_silence_is_consent_only_where_somebody_reports(lab: Lab) -> None:
@@ -572,6 +617,7 @@ def test_one_transaction_sees_its_own_answers(lab: Lab) -> None:
 def test_one_transaction_sees_its_own_cut(lab: Lab) -> None:
     """After a cut in the same commit, newcomers wait for those who have no answer yet."""
     ids = [lab.ask() for _ in range(4)]
+    lab.tell(ACCEPTED, ids[0])
 
     def all_at_once(ledger: Ledger) -> int:
         _ = ledger.use
@@ -839,12 +885,12 @@ def test_starts_keep_their_distance(lab: Lab) -> None:
 def test_foreign_programs_take_seats(lab: Lab) -> None:
     """What was seen on each machine counts, until it is seen no more; a restart keeps it."""
     lab.declare(a=Declared(limit=3, cooldown=0, observe=("x",)))
-    lab.run(lambda ledger: learn.sighted(ledger, {"a": 2}))
+    lab.run(lambda ledger: learn.sighted(ledger, "s", {"a": 2}))
     first, second = lab.ask(), lab.ask()
     lab.restart()
     assert lab.pool("a").foreign == 2
     assert lab.waiting() == [second]
-    lab.run(lambda ledger: learn.sighted(ledger, {"a": 0}))
+    lab.run(lambda ledger: learn.sighted(ledger, "s", {"a": 0}))
     assert lab.held() == [first, second]
 
 

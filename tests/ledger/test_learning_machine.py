@@ -134,6 +134,8 @@ class Machine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.shot = self._shoot()
+        self.sent_before: dict[str, set[int]] = {}
+        """By pool: what was in flight when somebody last set its limit."""
 
     def teardown(self) -> None:
         if hasattr(self, "shot"):
@@ -247,8 +249,10 @@ class Machine(RuleBasedStateMachine):
             assert now.epoch == was.epoch
             assert now.refusals == was.refusals
             if now.limit != was.limit:
-                assert f"{pool}={was.epoch}/{now.limit}/" in row.sent
-                assert row.state == PENDING
+                mark = f"{pool}={was.epoch}/{now.limit}/"
+                silent = [lease for lease in before.leases.values() if lease.state == PENDING]
+                assert any(mark in lease.sent for lease in silent), "nobody was at that level"
+                assert mark not in row.sent or row.state == PENDING
                 assert now.limit > was.limit
 
     @rule()
@@ -308,6 +312,7 @@ class Machine(RuleBasedStateMachine):
                     probe=0, heard=now.heard, refusals=now.refusals
                 )
             fresh = f"{pool}={was.epoch}/" in row.sent and row.state == PENDING
+            fresh = fresh and id not in self.sent_before.get(pool, ())
             if kind == CONCURRENCY and fresh and now.refusals > was.refusals:
                 assert now.epoch == was.epoch + 1, "a cut was impossible"
         assert cuts <= 1
@@ -449,6 +454,8 @@ class Machine(RuleBasedStateMachine):
                     tune.resume(ledger, pool)
 
         _, after = self.transact(change, person=pool)
+        if what not in {"pause", "resume"}:
+            self.sent_before[pool] = set(after.leases)
         if what == "set":
             assert after.limits[pool] == number
 

@@ -1,5 +1,6 @@
 """Tell a pool what upstream said: a refusal pauses it, and one for concurrency lowers its limit."""
 
+import os
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from headgate.core.signals import (
 )
 from headgate.core.views import Event, PoolStatus
 from headgate.errors import UsageError
+from headgate.gate.strays import MARK
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -104,6 +106,8 @@ def _number(text: str) -> float:
 def outcome(signal: str, after: PoolStatus | None, events: Sequence[Event], at: float) -> str:
     """What came of a signal, for people: from what happened in the pool, and what it is now."""
     if signal == ACCEPTED:
+        if os.environ.get(MARK):
+            return "noted for the lease that this program runs under"
         return "nothing changes, for an acceptance counts only with the lease that it belongs to"
     if signal == USAGE:
         if after is not None and after.upstream is not None:

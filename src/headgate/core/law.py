@@ -100,6 +100,8 @@ class Learned(NamedTuple):
     heard: bool = False
     """Whether anybody reports on this pool at all; only then does silence mean acceptance."""
     reduced_from: int = 0
+    answered: bool = False
+    """Whether acceptances are reported too; only then can one wait for them."""
 
 
 class Sent(NamedTuple):
@@ -128,7 +130,7 @@ class Pace(NamedTuple):
 def begin(base: int | None, tuning: Tuning = USUAL) -> Learned:
     """What is known before anything was learned: the limit somebody gave, or nothing."""
     if base is None:
-        return Learned(tuning.start, 0, sure=0)
+        return Learned(tuning.start, 0)
     return Learned(base, base)
 
 
@@ -145,15 +147,20 @@ class Step(NamedTuple):
 
 def opening(it: Learned, step: Step, pace: Pace, now: int) -> str:
     """Whether a request may be sent: open, as a probe, after an answer (confirm), or not (shut)."""
-    level, seats, pending = step
+    level, seats, _ = step
     if level <= it.limit:
-        return CONFIRM if level > it.sure and pending else OPEN
+        return CONFIRM if unconfirmed(it, step) else OPEN
     alone = level == seats  # heavier than the limit: it may at least try by itself
     if it.probe or not (alone or level == it.limit + 1) or (it.base and level > it.base):
         return SHUT
     if not barred(it, level, now):
-        return CONFIRM if level > it.sure and pending else PROBE
+        return CONFIRM if unconfirmed(it, step) else PROBE
     return PROBE if _may_be_bought(it, level, pace, now) else SHUT
+
+
+def unconfirmed(it: Learned, step: Step) -> bool:
+    """Whether somebody else's answer has to be awaited first, where answers are told at all."""
+    return it.answered and step.level > it.sure and step.pending > 0
 
 
 def barred(it: Learned, level: int, now: int) -> bool:

@@ -168,8 +168,9 @@ def bound(pool: Pool, place: str, use: Use) -> int | None:
 
 def _unconfirmed(need: Need, level: int, use: Use) -> Reason | None:
     """After a cut the levels below the new limit are entered one by one."""
-    learned, pending = need.pool.learned, use.pending.get(need.place, 0)
-    if learned is not None and level > learned.sure and pending:
+    learned = need.pool.learned
+    step = Step(level, need.seats, use.pending.get(need.place, 0))
+    if learned is not None and law.unconfirmed(learned, step):
         return Reason("confirming", need.pool.name, level - need.seats, need.pool.limit)
     return None
 

@@ -72,8 +72,13 @@ def correct(
     requests: tuple[int | None, int | None],
     tokens: tuple[int | None, int | None],
     now: int,
+    *,
+    reset: int | None = None,
 ) -> Meter:
-    """Upstream names its limits, and what is left of them: believe it where it has less."""
+    """Upstream names its limits, and what is left of them: believe it where it has less.
+
+    What it has counted and we have not is gone after `reset` milliseconds, or after a minute.
+    """
     (rpm, requests_left), (tpm, tokens_left) = requests, tokens
     meter = meter._replace(rpm=rpm or meter.rpm, tpm=tpm or meter.tpm)
     recent = _recent(meter, now)
@@ -84,7 +89,8 @@ def correct(
     limit = _lower(rates.tpm, meter.tpm)
     if limit and tokens_left is not None:
         more_tokens = max(0, limit - tokens_left - sum(slot.tokens for slot in recent))
-    return _add(meter, now, more_requests, more_tokens, now)
+    left = MINUTE if reset is None else max(0, min(reset, MINUTE))
+    return _add(meter, now - (MINUTE - left), more_requests, more_tokens, now)
 
 
 def _lower(ours: int, theirs: int) -> int:

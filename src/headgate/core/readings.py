@@ -86,6 +86,7 @@ class Sight(NamedTuple):
     same: int = 0
     """How much our own count has moved since the readings last changed."""
     counted: int = 0
+    held: int = 0
     doubted: int = 0
     """When upstream last refused although there seemed to be room."""
     careful: int = 0
@@ -120,7 +121,7 @@ class Sight(NamedTuple):
 def stance(sight: Sight, every: int, now: int) -> str:
     """Whether the last reading can be built on, a new one has to be had first, or none can."""
     few = max(3 * every, 5_000)
-    if now - sight.tried > few or sight.doubted > sight.at:
+    if now - sight.tried > few or sight.doubted > max(sight.at, sight.tried):
         return WANTED
     if now - sight.at > few and not sight.problem:
         return WANTED  # it is old, but nobody has tried in vain to get another
@@ -166,6 +167,8 @@ def take(sight: Sight, reading: Reading, own: list[Own], question: Asked, now: i
     asked, most = question
     if asked < sight.at:
         return sight  # a slower, older answer
+    if reading.limit is None and sight.reading is not None:
+        reading = reading._replace(limit=sight.reading.limit)  # it will not have gone away
     held = sum(item.seats for item in own if item.ended is None and item.sent <= asked)
     full = reading.in_use >= cap(reading, most, 0)
     careful = sight.careful if now - sight.doubted < _DOUBT else 0
@@ -183,10 +186,12 @@ def take(sight: Sight, reading: Reading, own: list[Own], question: Asked, now: i
     settled = SETTLES[found.settles.best] if found.settles.jumps else SETTLED // 2
     counted = _counted(own, usual, settled, asked)
     changed = sight.reading is None or sight.reading.in_use != reading.in_use
+    moved = min(abs(counted - sight.counted), abs(held - sight.held))
     alone = reading.in_use - counted < 1
     found = found._replace(
         counted=counted,
-        same=0 if changed else sight.same + abs(counted - sight.counted),
+        held=held,
+        same=0 if changed or sight.samples < _SAMPLES else sight.same + moved,
         alone=alone,
         company=sight.company if alone or sight.alone else now,
     )
@@ -247,6 +252,8 @@ def allowance(sight: Sight, limit: int, margin: int) -> int:
 def share(sight: Sight, taken: int, ours: int, now: int) -> int:
     """Up to how much may be in flight now, where others use the account too.
 
+    `taken` and `ours` are as they were when the reading came in.
+
     Only a reading of this moment counts. On it we take back what was ours when all was last
     taken; and one more, if readings have shown room for a while: whoever has just left a seat
     may be about to take it again.
@@ -257,6 +264,13 @@ def share(sight: Sight, taken: int, ours: int, now: int) -> int:
         return taken
     more = 1 if 0 < sight.roomy <= now - _WHILE else 0
     return taken + max(0, sight.share - ours) + more
+
+
+def spent(reading: Reading) -> bool:
+    """Whether upstream's window of requests is used up."""
+    if reading.requests is None or reading.request_limit is None:
+        return False
+    return reading.requests >= reading.request_limit
 
 
 def cap(reading: Reading, limit: int, margin: int) -> int:
@@ -291,7 +305,7 @@ def load(text: str) -> Sight:
 
 def _sound(sight: Sight) -> bool:
     """Whether every field is what it should be: the text may come from another version."""
-    counts = (sight.at, sight.tried, sight.others, sight.samples, sight.same, sight.company)
+    counts = (sight.at, sight.tried, sight.others, sight.samples, sight.same, sight.held)
     number = sight.reading is None or isinstance(sight.reading.in_use, (int, float))
     lags = {len(part) for part in sight.lags} <= {0, len(LAGS)}
     settles = {len(part) for part in sight.settles} <= {0, len(SETTLES)}

@@ -234,6 +234,10 @@ class Clerk:
                 self._uid = tx.uid()
         return self._uid
 
+    def gauged(self) -> bool:
+        """Whether upstream's own count has a say in any pool."""
+        return self._pages.gauged()
+
     def between_transactions(self) -> AbstractContextManager[Any]:
         """Holds off this process's transactions."""
         return self._lock
@@ -290,7 +294,7 @@ class Clerk:
         foreign = self._watchtower.look(self.store)
         with self.store.transaction(write=True) as tx:
             ledger = self._ledger(tx)
-            learn.sighted(ledger, foreign)
+            learn.sighted(ledger, pid_space(), foreign)
             if joins:
                 self._enrol(ledger)
             while self.to_tell:

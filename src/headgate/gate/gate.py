@@ -161,6 +161,7 @@ class Gate:
         parsed = parse_key(key) if key is not None else NO_KEY
         cls = priority_class(parse_priority(priority))
         lender = self._parent()
+        self._clerk.poller.refresh(parsed)
         return self._clerk.read(
             lambda ledger: look.capacity(ledger, parsed, cls, self._view, lender)
         )
@@ -192,7 +193,9 @@ class Gate:
         limit: int | None = None,
         note: str = "",
     ) -> None:
-        """Tell a pool what was learned from upstream, where no lease stands for it.
+        """Tell a pool what was learned from upstream.
+
+        In a program that itself runs under a lease of this pool, it is that lease's signal.
 
         signal        accepted, concurrency-limited, rate-limited, quota-gone, overloaded or usage
         retry_after   for how long upstream asks to be left alone: seconds, or `2m`
@@ -203,7 +206,8 @@ class Gate:
         if kind == USAGE and reading is None:
             raise UsageError(f"bad usage {shown(in_use)}: expected how much is in use, as a number")
         told = Signal(kind, parse_wait(retry_after), reading, note=parse_task(note, "note"))
-        self._clerk.run(lambda ledger: learn.report(ledger, told, pool=name))
+        lease = self._parent()
+        self._clerk.run(lambda ledger: learn.report(ledger, told, pool=name, lease=lease))
 
     def set_limit(self, pool: str, limit: int | str) -> None:
         """Set a limit by hand, or have it `learn`: persisted, and live at once everywhere."""

@@ -1,7 +1,7 @@
 """The seats a program holds, and how they are given back."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from headgate.core.amounts import parse_task, parse_tokens
@@ -80,14 +80,17 @@ class Lease:
         used = None if tokens is None else parse_tokens(tokens)
 
         def apply(ledger: Ledger) -> None:
-            learn.report(ledger, told, lease=self.id)
+            learn.report(ledger, told, lease=self.id, key=self.key)
             if used is not None:
                 metering.spend(ledger, self.id, used)
 
         self._clerk.tell(apply)
 
     def answered(
-        self, status: int, headers: Mapping[str, str], body: str | bytes = b""
+        self,
+        status: int,
+        headers: Mapping[str, str] | Iterable[tuple[str, str]],
+        body: str | bytes | None = b"",
     ) -> str | None:
         """Learn from an HTTP answer to this piece of work; returns the signal that it was."""
         from headgate.core.classify import Response, classify
@@ -95,14 +98,17 @@ class Lease:
 
         provider = self.key.partition("/")[0]
         now = time.time()
-        found = classify(Response(status, headers, body, provider), now, self._clerk.rules())
-        left = meters(headers, now)
+        pairs = headers.items() if hasattr(headers, "items") else headers
+        plain = {str(name): str(value) for name, value in pairs}
+        text = body if isinstance(body, str) else bytes(body or b"")
+        found = classify(Response(int(status), plain, text, provider), now, self._clerk.rules())
+        left = meters(plain, now)
 
         def apply(ledger: Ledger) -> None:
             if left is not None:
                 metering.correct(ledger, self.id, left)
             if found is not None:
-                learn.report(ledger, found, lease=self.id)
+                learn.report(ledger, found, lease=self.id, key=self.key)
 
         if found is not None or left is not None:
             self._clerk.tell(apply)

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from headgate.core.keys import matches
 from headgate.core.pools import UsageSource
 from headgate.core.signals import Reading
 from headgate.errors import GateClosedError, StoreError
-from headgate.ledger import learn, outlook
+from headgate.ledger import learn
 from headgate.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 Ask = Callable[[], object]
 _TIMEOUT = 5.0
 _MARGIN = 2_000
-_PATIENCE = 10_000
-"""For so many milliseconds after the last try, who lacks the key leaves it to those who have it."""
+_SECOND = 1.0
+_PATIENCE = 5.0
+"""For so many seconds who lacks the key leaves it to those who have it."""
 _QUIET = 30.0
 """Seconds after which a stream that nobody asked about is closed."""
 
@@ -39,6 +41,8 @@ class Poller:
         self.functions: dict[str, Ask] = {}
         """Pools whose usage a function of this program tells."""
         self._at_it: set[str] = set()
+        self._keyless: dict[str, float] = {}
+        """Since when this process would ask about a pool if it had the key."""
         self._due: dict[str, float] = {}
         self._streams: dict[str, tuple[UsageSource, Stream, float]] = {}
         self._lock = threading.Lock()
@@ -46,7 +50,10 @@ class Poller:
     def plan(self, polls: Mapping[str, int]) -> None:
         """Ask about these pools in so many milliseconds."""
         now = time.monotonic()
-        self._due = {name: now + wait / 1000 for name, wait in polls.items()}
+        self._due = {
+            name: now + max(wait / 1000, _SECOND if name in self._keyless else 0.0)
+            for name, wait in polls.items()
+        }
 
     def next(self) -> float | None:
         """When there is something to ask, on the monotonic clock."""
@@ -75,39 +82,67 @@ class Poller:
             stream.close()
         self._streams.clear()
 
+    def refresh(self, key: str) -> None:
+        """Ask now, for someone who will not wait, about pools of this key without a reading."""
+        if not self._clerk.gauged():
+            return
+        names = self._clerk.read(
+            lambda ledger: [name for name in ledger.use.unread if matches(name, key)]
+        )
+        for name in names:
+            with self._lock:
+                busy = name in self._at_it
+                self._at_it.add(name)
+            if not busy:
+                self._ask(name)
+
     def _ask(self, name: str) -> None:
-        clerk = self._clerk
         try:
-            source = clerk.run(partial(self._claim, name=name))
-            if source is None:
-                return
-            asked = clerk.store.now()
-            found, age = self._read(name, source)
-            asked = max(asked, clerk.store.now() - age) if age is not None else asked
-            clerk.run(
-                partial(
-                    learn.record,
-                    name=name,
-                    reading=found if isinstance(found, Reading) else None,
-                    asked=asked,
-                    problem="" if isinstance(found, Reading) else found.reason,
-                )
-            )
+            self._ask_and_tell(name)
         except (StoreError, GateClosedError):
             pass  # whoever waits tries again
         finally:
+            clerk = self._clerk
             with self._lock:
                 self._at_it.discard(name)
                 self._due.pop(name, None)
             clerk.lookout.call()
 
+    def _ask_and_tell(self, name: str) -> None:
+        clerk = self._clerk
+        source = clerk.run(partial(self._claim, name=name))
+        if source is None:
+            return
+        problem = self._lacks_key(name, source)
+        if problem:
+            clerk.run(partial(learn.record, name=name, reading=None, asked=0, problem=problem))
+            return
+        asked = clerk.store.now()
+        found, age = self._read(name, source)
+        asked = max(asked, clerk.store.now() - age) if age is not None else asked
+        clerk.run(
+            partial(
+                learn.record,
+                name=name,
+                reading=found if isinstance(found, Reading) else None,
+                asked=asked,
+                problem="" if isinstance(found, Reading) else found.reason,
+            )
+        )
+
+    def _lacks_key(self, name: str, source: UsageSource) -> str:
+        lacking = source.key_env and not os.environ.get(source.key_env)
+        self._keyless.pop(name, None)
+        return f"{source.key_env} is not set" if lacking else ""
+
     def _claim(self, ledger: Ledger, name: str) -> UsageSource | None:
         pool = ledger.book.pools.get(name)
         if pool is None or pool.usage is None:
             return None
-        lacks_key = pool.usage.key_env and not os.environ.get(pool.usage.key_env)
-        if lacks_key and ledger.now - outlook.sight(ledger, name).tried < _PATIENCE:
-            return None  # somebody who has the key may ask
+        if pool.usage.key_env and not os.environ.get(pool.usage.key_env):
+            since = self._keyless.setdefault(name, time.monotonic())
+            if time.monotonic() - since < _PATIENCE:
+                return None  # somebody who has the key may ask
         patience = round(_TIMEOUT * 1000) + _MARGIN
         claimed = learn.claim(ledger, name, self._clerk.roll.me, patience)
         return pool.usage if claimed else None
@@ -115,10 +150,11 @@ class Poller:
     def _read(self, name: str, source: UsageSource) -> "tuple[Reading | Failed, int | None]":
         """A reading, and how old it is if it was not asked for just now."""
         from headgate.usage import read
+        from headgate.usage.call import ask_function
 
         function = self.functions.get(name)
         if function is not None:
-            return _call(name, function), None
+            return ask_function(function, name, _TIMEOUT), None
         if source.kind != "featherless":
             return read(source, environ=os.environ, timeout=_TIMEOUT), None
         return self._listen(name, source)
@@ -144,14 +180,3 @@ class Poller:
                 break
             time.sleep(0.05)
         return Failed(stream.trouble or "the stream says nothing"), None
-
-
-def _call(name: str, function: Ask) -> "Reading | Failed":
-    from headgate.usage import Failed
-    from headgate.usage.shapes import returned
-
-    try:
-        found = returned(function())
-    except Exception as error:  # noqa: BLE001 - it is somebody else's
-        return Failed(f"the function for {name} raised {type(error).__name__}")
-    return found or Failed(f"the function for {name} told no number")

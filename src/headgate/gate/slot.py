@@ -51,6 +51,8 @@ class Slot:
         """Wait for the seats in this thread; the caller releases the lease."""
         if running_loop() is not None:
             raise UsageError("this thread runs an event loop: use 'async with', not 'with'")
+        if self._wait == 0:
+            self._clerk.poller.refresh(self._request.key)
         done = threading.Event()
         wish = self._wish(lambda _: done.set(), self._on_wait)
         in_time = False
@@ -72,6 +74,8 @@ class Slot:
         """Wait for the seats without blocking the event loop; the caller releases the lease."""
         import asyncio
 
+        if self._wait == 0 and self._clerk.gauged():
+            await asyncio.to_thread(self._clerk.poller.refresh, self._request.key)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from headgate.core import law, readings
 from headgate.core.amounts import MOST, show_duration
-from headgate.core.keys import HOST, specificity
+from headgate.core.keys import HOST, matches, specificity
 from headgate.core.law import Learned, Sent
 from headgate.core.line import Need
 from headgate.core.pools import LEARN, NO_RATES, STEP_DOWN, Pool
@@ -22,6 +22,8 @@ from headgate.ledger import metering, outlook
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import ACCEPTED, PENDING, REFUSED, Lease
 
+_SIGHTED = 3_000
+"""After so many milliseconds a count of foreign programs is written anew, changed or not."""
 _MOMENT = 1_000
 """What is sent within so many milliseconds may arrive in any order."""
 _ECHO = 5_000
@@ -52,6 +54,10 @@ def start(ledger: Ledger, lease: Lease, needs: tuple[Need, ...]) -> str:
 
 def end(ledger: Ledger, lease: Lease, *, served: bool, unused: bool) -> None:
     """A lease has ended: what it took is compared, what it did not use is given back."""
+    if served and lease.state == PENDING and ledger.now - lease.granted >= outlook.SILENCE:
+        heard = [pool for pool, _ in _sent(ledger, lease) if pool.learned and pool.learned.heard]
+        if heard:
+            _accept(ledger, lease)
     _recall_probes(ledger, lease)
     for pool, sent in _sent(ledger, lease):
         if served and not lease.refused and pool.adapt == LEARN:
@@ -77,26 +83,33 @@ def tidy(ledger: Ledger) -> None:
             ledger.recount()
 
 
-def report(ledger: Ledger, signal: Signal, *, pool: str = "", lease: int = 0) -> str:
-    """Apply a signal to a pool, or to the pools of a lease; returns the pool that it concerns."""
+def report(ledger: Ledger, signal: Signal, *, pool: str = "", lease: int = 0, key: str = "") -> str:
+    """Apply a signal to a pool, or to the pools of a lease; returns the pool that it concerns.
+
+    A lease that does not sit in the pool that is named has nothing to do with it. Of one that has
+    ended, its key still tells which pool to pause; the limit learns nothing from it.
+    """
     row = ledger.tx.lease(lease) if lease else None
-    if not pool and row is None:
-        return ""  # the lease has ended meanwhile: nothing is known of it any more
-    name = pool or (_account(ledger, row) if signal.account else _concerned(ledger, row))
+    if pool and row is not None and not matches(pool, row.key):
+        row = None
+    of = row.key if row is not None else key
+    name = pool or (_account(of) if signal.account else _concerned(ledger, of))
+    if not name:
+        return ""
     if signal.kind == YES:
         if row is not None:
-            _accept(ledger, row)
+            _accept(ledger, row, told=True)
     elif signal.kind == USAGE:
         if signal.reading is None:
             raise UsageError("a usage signal needs a reading: how much is in use")
         record(ledger, name, signal.reading, asked=ledger.now, polled=False)
     else:
-        _refuse(ledger, signal, name, row)
+        _refuse(ledger, signal, name, row, cuts=bool(pool) or row is not None)
     ledger.recount()  # who waits for an answer, and who is out as a probe
     return name
 
 
-def _accept(ledger: Ledger, lease: Lease) -> None:
+def _accept(ledger: Ledger, lease: Lease, *, told: bool = False) -> None:
     if lease.state != ACCEPTED:
         ledger.tx.change_lease(lease._replace(state=ACCEPTED))
         ledger.unsettled = True
@@ -108,6 +121,8 @@ def _accept(ledger: Ledger, lease: Lease) -> None:
         new = cleared
         if pool.adapt == LEARN and lease.state == PENDING:
             new = law.accept(cleared, sent, ledger.now)
+            if told and not new.answered:
+                new = new._replace(answered=True)
         if new != it:
             ledger.learn(pool.name, new)
             if new.limit != it.limit:
@@ -124,16 +139,18 @@ class _Cut(NamedTuple):
     text: str
 
 
-def _refuse(ledger: Ledger, signal: Signal, name: str, lease: Lease | None) -> None:
+def _refuse(ledger: Ledger, signal: Signal, name: str, lease: Lease | None, *, cuts: bool) -> None:
     pool = ledger.book.pools.get(name)
     said = f"{signal.kind}: {signal.note}" if signal.note else signal.kind
     work, key = (lease.id, lease.key) if lease is not None else (0, "")
     row, wait = ledger.tuned(name), None
-    if signal.kind == CONCURRENCY and pool is not None and pool.learned is not None:
+    if cuts and signal.kind == CONCURRENCY and pool is not None and pool.learned is not None:
         cut = _cut(ledger, pool, pool.learned, lease)
         row, wait = row._replace(learned=law.dump(cut.learned)), cut.wait
         ledger.tell(cut.kind, f"{cut.text} ({said})", work=work, key=key, pool=name)
-    length = wait if signal.retry_after is None else signal.retry_after
+    length = wait
+    if signal.retry_after is not None:
+        length = max(wait or 0, signal.retry_after)
     until = ledger.now + pause_length(length)
     if until > max(ledger.now, row.paused_until or 0):
         row = row._replace(paused_until=until, pause_note=said[:200])
@@ -143,7 +160,9 @@ def _refuse(ledger: Ledger, signal: Signal, name: str, lease: Lease | None) -> N
     ledger.rebook()
     if lease is not None:
         if lease.state != ACCEPTED:
-            ledger.tx.change_lease(lease._replace(state=max(REFUSED, ledger.now)))
+            metering.spend(ledger, lease.id, 0)
+            said_no = max(REFUSED, ledger.now)
+            ledger.tx.change_lease(lease._replace(state=said_no, tokens=0))
         _recall_probes(ledger, lease)
 
 
@@ -186,16 +205,17 @@ def _when_sent(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> 
     """What is known of the request that was refused: its own notes while it had no answer yet.
 
     An agent that was let in long ago goes on sending. What it sends now, it sends under what is so
-    now; just after a cut it has most likely sent it before.
+    now; just after a cut, and while more are running than the cut has left room for, that is the
+    same incident.
     """
     if lease is not None and lease.state == PENDING:
         sent = _sent_for(ledger, pool, lease)
         if sent is not None:
             return _of_burst(ledger, pool, lease, sent)
     last = max(it.refused_at, lease.state if lease is not None and lease.refused else 0)
-    stale = it.epoch > 0 and ledger.now - last < _ECHO
-    level = ledger.use.taken(pool.name) or it.limit
-    return Sent(it.epoch - 1 if stale else it.epoch, max(1, level))
+    drains = ledger.use.held.get(pool.name, 0) > it.limit
+    stale = it.epoch > 0 and (drains or ledger.now - last < _ECHO)
+    return Sent(it.epoch - 1 if stale else it.epoch, it.limit)
 
 
 def _of_burst(ledger: Ledger, pool: Pool, lease: Lease, sent: Sent) -> Sent:
@@ -245,7 +265,7 @@ def record(
             ledger.tell("usage_again", f"{reading.in_use:g} in use", pool=name)
         pool = ledger.book.pools.get(name)
         question = readings.Asked(asked, (pool.most if pool is not None else None) or MOST)
-        if pool is not None and reading.limit is not None:
+        if pool is not None and pool.usage is not None and reading.limit is not None:
             _believe(ledger, pool, reading.limit)
         after = readings.take(before, reading, outlook.own(ledger, name), question, ledger.now)
         if reading.closed_for:
@@ -274,24 +294,31 @@ def claim(ledger: Ledger, name: str, member: str, patience: int) -> bool:
     sight = outlook.sight(ledger, name)
     if sight.polling not in {"", member} and ledger.now < sight.polling_until:
         return False
+    gated = ledger.tx.note("gated").split(",")
+    if name not in gated:
+        ledger.tx.set_note("gated", ",".join([*filter(None, gated), name]))
     taken = sight._replace(polling=member, polling_until=ledger.now + patience)
     ledger.tx.set_note(f"usage:{name}", readings.dump(taken))
     return True
 
 
-def sighted(ledger: Ledger, counts: dict[str, int]) -> None:
-    """Keep how many programs this machine runs in each pool that never asked for a seat."""
+def sighted(ledger: Ledger, space: str, counts: dict[str, int]) -> None:
+    """Keep how many programs this machine runs in each pool that never asked for a seat.
+
+    Each set of processes that can be seen at once (a container is one) counts by itself.
+    """
     for name, count in counts.items():
-        text = ledger.tx.note(f"foreign:{name}")
-        seen = dict(part.rpartition("=")[::2] for part in text.split(",") if part)
-        if int(seen.get(ledger.machine, 0)) == count:
+        seen = outlook.sightings(ledger, name)
+        mine = (ledger.machine, space)
+        known = seen.get(mine)
+        if known is not None and known[0] == count and ledger.now - known[1] < _SIGHTED:
             continue
-        seen[ledger.machine] = str(count)
-        ledger.tx.set_note(
-            f"foreign:{name}", ",".join(f"{m}={n}" for m, n in seen.items() if n != "0")
-        )
-        ledger.recount()
-        ledger.unsettled = True
+        seen[mine] = (count, ledger.now)
+        text = ",".join(f"{m}|{s}={n}@{at}" for (m, s), (n, at) in seen.items())
+        ledger.tx.set_note(f"foreign:{name}", text)
+        if known is None or known[0] != count:
+            ledger.recount()
+            ledger.unsettled = True
 
 
 def _sent(ledger: Ledger, lease: Lease) -> list[tuple[Pool, Sent]]:
@@ -309,18 +336,17 @@ def _sent_for(ledger: Ledger, pool: Pool, lease: Lease) -> Sent | None:
     return next((mark for found, mark in _sent(ledger, lease) if found.name == pool.name), None)
 
 
-def _concerned(ledger: Ledger, lease: Lease | None) -> str:
-    """The pool that a refusal of this lease is about: the one that says most about its key."""
-    if lease is None:
+def _concerned(ledger: Ledger, key: str) -> str:
+    """The pool that a refusal of such work is about: the one that says most about its key."""
+    if not key:
         return ""
-    pools = [pool for pool in ledger.book.of(lease.key) if pool.name != HOST]
+    pools = [pool for pool in ledger.book.of(key) if pool.name != HOST]
     learning = [pool for pool in pools if pool.learned is not None] or pools
     if not learning:
-        return lease.key or HOST
+        return key
     return max(learning, key=lambda pool: (specificity(pool.name), pool.name)).name
 
 
-def _account(ledger: Ledger, lease: Lease | None) -> str:
+def _account(key: str) -> str:
     """The pool of the whole account: all models of a provider."""
-    provider = lease.key.partition("/")[0] if lease is not None else ""
-    return provider or _concerned(ledger, lease)
+    return key.partition("/")[0]

@@ -29,6 +29,10 @@ class Pages:
         """The pools that count programs which never asked, and how to know these."""
         return self._observed
 
+    def gauged(self) -> bool:
+        """Whether any pool says where upstream's own count can be read."""
+        return any(said.usage is not None for said in self._declared.values())
+
     def book(self, tuned: tuple[Tuned, ...]) -> Book:
         """The book for what was set by hand so far."""
         if self._book is None or tuned != self._tuned:

@@ -47,6 +47,8 @@ def correct(ledger: Ledger, id: int, meters: "Meters") -> None:
     if lease is None:
         return
     requests, tokens = meters.requests, meters.tokens
+    resets = [meter.reset_ms for meter in (requests, tokens) if meter and meter.remaining == 0]
+    reset = max((at for at in resets if at is not None), default=None)
     _change(
         ledger,
         lease,
@@ -56,6 +58,7 @@ def correct(ledger: Ledger, id: int, meters: "Meters") -> None:
             (requests.limit, requests.remaining) if requests else (None, None),
             (tokens.limit, tokens.remaining) if tokens else (None, None),
             ledger.now,
+            reset=reset,
         ),
     )
 

@@ -12,13 +12,15 @@ from headgate.core import law, rates, readings
 from headgate.core.amounts import MOST
 from headgate.core.keys import HOST, matches
 from headgate.core.line import Use
-from headgate.core.pools import NO_RATES, Pool
+from headgate.core.pools import NO_RATES, Pool, UsageSource
 from headgate.core.readings import Own, Sight
 from headgate.ledger.rows import PENDING, Lease, Rest
 
 if TYPE_CHECKING:
     from headgate.ledger.ledger import Ledger
 
+_FORGOTTEN = 10_000
+"""A count of foreign programs that nobody has confirmed for so many milliseconds is none."""
 SILENCE = 30_000
 """Who was not refused within so many milliseconds was accepted: refusals come at once."""
 
@@ -30,13 +32,14 @@ def place(pool: str, machine: str) -> str:
 
 def fill(ledger: "Ledger", use: Use) -> None:
     """Look up what else is known, for every pool that has something to know."""
-    leases = cache(lambda: ledger.tx.recent(-1))  # looked up once, and only if somebody needs them
+    leases = cache(lambda: ledger.tx.recent(ledger.now - SILENCE))  # only if somebody needs them
+    gated = ledger.tx.note("gated").split(",")
     for pool in ledger.book.pools.values():
         if pool.learned is not None:
             _learning(ledger, use, pool, leases)
         if pool.observe:
             _foreign(ledger, use, pool)
-        if pool.usage is not None:
+        if pool.usage is not None or pool.name in gated:
             _upstream(ledger, use, pool, leases)
         if pool.rates != NO_RATES:
             where = place(pool.name, ledger.machine)
@@ -49,7 +52,7 @@ def _learning(ledger: "Ledger", use: Use, pool: Pool, leases: Callable[[], list[
         return
     if it.probe:
         use.probing.add(pool.name)
-    if it.sure < it.limit + 1:
+    if it.answered and it.sure < it.limit + 1:
         since = ledger.now - SILENCE
         use.pending[pool.name] = sum(
             1
@@ -61,22 +64,27 @@ def _learning(ledger: "Ledger", use: Use, pool: Pool, leases: Callable[[], list[
 
 
 def _upstream(ledger: "Ledger", use: Use, pool: Pool, leases: Callable[[], list[Lease]]) -> None:
-    if pool.usage is None:
-        return
     seen = sight(ledger, pool.name)
-    stance = readings.stance(seen, pool.usage.every, ledger.now)
-    most = MOST if pool.limit is None else pool.limit
+    source = pool.usage or UsageSource("python")  # some other program's own function
+    stance = readings.stance(seen, source.every, ledger.now)
+    if pool.usage is None and stance == readings.WANTED:
+        return  # nobody reads it any more
     if stance == readings.WANTED:
         use.unread.add(pool.name)
     elif stance == readings.FRESH and seen.reading is not None:
-        mine = _own(pool.name, leases(), ledger.tx.rests())
-        taken = readings.estimate(seen, mine, pool.cooldown, ledger.now)
-        top = readings.cap(seen.reading, pool.most or MOST, pool.usage.margin)
         ours = use.held.get(pool.name, 0)
+        mine = _own(pool.name, ours, leases(), ledger.tx.rests())
+        taken = readings.estimate(seen, mine, pool.cooldown, ledger.now)
+        top = readings.cap(seen.reading, pool.most or MOST, source.margin)
+        if readings.spent(seen.reading):
+            top = taken
         use.upstream[pool.name] = taken
-        use.caps[pool.name] = min(top, readings.share(seen, taken, ours, ledger.now))
+        since = sum(item.seats for item in mine if item.ended is None and item.sent >= seen.tried)
+        most = readings.share(seen, taken - since, ours - since, ledger.now)
+        use.caps[pool.name] = min(top, most)
     elif seen.reading is not None:
-        use.caps[pool.name] = readings.allowance(seen, most, pool.usage.margin)
+        limit = MOST if pool.limit is None else pool.limit
+        use.caps[pool.name] = readings.allowance(seen, limit, source.margin)
 
 
 def counted(ledger: "Ledger", pool: Pool) -> Sight | None:
@@ -104,25 +112,41 @@ def meter(ledger: "Ledger", where: str) -> rates.Meter:
     return rates.load(ledger.tx.note(f"meter:{where}"))
 
 
+def sightings(ledger: "Ledger", pool: str) -> dict[tuple[str, str], tuple[int, int]]:
+    """Programs that never asked, lately: by machine and set of processes, how many and when."""
+    found = {}
+    for part in ledger.tx.note(f"foreign:{pool}").split(","):
+        where, _, what = part.rpartition("=")
+        machine, _, space = where.partition("|")
+        count, _, at = what.partition("@")
+        if where and ledger.now - int(at) < _FORGOTTEN:
+            found[machine, space] = (int(count), int(at))
+    return found
+
+
 def _foreign(ledger: "Ledger", use: Use, pool: Pool) -> None:
-    """Count the seats taken by programs that never asked, as each machine has seen them."""
-    for part in ledger.tx.note(f"foreign:{pool.name}").split(","):
-        machine, _, count = part.rpartition("=")
-        if machine:
-            where = place(pool.name, machine)
-            use.foreign[where] = use.foreign.get(where, 0) + int(count)
+    """Count the seats taken by programs that never asked: on each machine, by who sees most."""
+    most: dict[str, int] = {}
+    for (machine, _), (count, _) in sightings(ledger, pool.name).items():
+        most[machine] = max(count, most.get(machine, 0))
+    for machine, count in most.items():
+        where = place(pool.name, machine)
+        use.foreign[where] = use.foreign.get(where, 0) + count
 
 
 def own(ledger: "Ledger", pool: str) -> list[Own]:
     """Our own requests in a pool: those in flight, and those that ended lately."""
-    return _own(pool, ledger.tx.recent(-1), ledger.tx.rests())
+    recent = ledger.tx.recent(ledger.now - SILENCE)
+    return _own(pool, ledger.use.held.get(pool, 0), recent, ledger.tx.rests())
 
 
-def _own(pool: str, leases: list[Lease], rests: list[Rest]) -> list[Own]:
-    held = [Own(lease.weight, lease.granted) for lease in leases if matches(pool, lease.key)]
+def _own(pool: str, held: int, recent: list[Lease], rests: list[Rest]) -> list[Own]:
+    """Those in flight for long are one entry: when each of them began makes no difference."""
+    late = [Own(lease.weight, lease.granted) for lease in recent if matches(pool, lease.key)]
+    older = max(0, held - sum(item.seats for item in late))
     ended = [
         Own(rest.seats, rest.granted, rest.released, bool(rest.completed))
         for rest in rests
         if rest.place == pool
     ]
-    return held + ended
+    return [Own(older, 0), *late, *ended]

@@ -14,19 +14,19 @@ def set_limit(ledger: Ledger, pool: str, limit: int | str) -> None:
             f"{pool} cannot learn its limit: its configuration says adapt = {before.adapt!r}"
         )
     was = before.limit if before else None
-    _keep(ledger, ledger.tuned(pool)._replace(limit=limit, learned=""))
+    _reset(ledger, ledger.tuned(pool)._replace(limit=limit))
     ledger.tell("limit_set", f"{'unlimited' if was is None else was} to {limit}", pool=pool)
 
 
 def unset_limit(ledger: Ledger, pool: str) -> None:
     """Lift a pool's limit, whatever the configuration says; everyone waiting for it is let in."""
-    _keep(ledger, ledger.tuned(pool)._replace(limit=UNLIMITED, learned=""))
+    _reset(ledger, ledger.tuned(pool)._replace(limit=UNLIMITED))
     ledger.tell("limit_unset", pool=pool)
 
 
 def restore(ledger: Ledger, pool: str) -> None:
     """Forget the limit and cooldown that were set by hand or learned: the configuration counts."""
-    _keep(ledger, ledger.tuned(pool)._replace(limit=None, cooldown=None, learned=""))
+    _reset(ledger, ledger.tuned(pool)._replace(limit=None, cooldown=None))
     for what in ("pace", "usage"):
         if ledger.tx.note(f"{what}:{pool}"):
             ledger.tx.set_note(f"{what}:{pool}", "")
@@ -58,8 +58,12 @@ def resume(ledger: Ledger, pool: str) -> bool:
     return row.paused_until > ledger.now
 
 
+def _reset(ledger: Ledger, row: Tuned) -> None:
+    """Keep a row whose limit somebody has set: what was sent before says nothing about it."""
+    ledger.tx.set_note(f"reset:{row.name}", str(ledger.now))
+    _keep(ledger, row._replace(learned=""))
+
+
 def _keep(ledger: Ledger, row: Tuned) -> None:
-    if ledger.tuned(row.name).learned and not row.learned:
-        ledger.tx.set_note(f"reset:{row.name}", str(ledger.now))
     ledger.tx.tune(row)
     ledger.rebook()

@@ -1,5 +1,6 @@
 """A function of the user's as a source: plain functions only, each called once at a time."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headgate.core.signals import Reading
@@ -13,20 +14,34 @@ _BUSY: "dict[str, Thread]" = {}
 
 
 def ask(call: str, timeout: float) -> Reading | Failed:
-    """Call `package.module:function`. It runs in a thread: one that hangs is not waited for."""
+    """Call `package.module:function`."""
+    name = "".join(letter if letter.isprintable() else "?" for letter in call)[:120]
+    return bounded(call, name, lambda: _ask(call, name), timeout)
+
+
+def ask_function(function: Callable[[], object], name: str, timeout: float) -> Reading | Failed:
+    """Call a function of this program."""
+    return bounded(
+        f"for {name}", name, lambda: _read(function, f"the function for {name}"), timeout
+    )
+
+
+def bounded(
+    key: str, name: str, work: Callable[[], Reading | Failed], timeout: float
+) -> Reading | Failed:
+    """Do it in a thread: one that hangs is not waited for, and not started a second time."""
     import threading
 
-    name = "".join(letter if letter.isprintable() else "?" for letter in call)[:120]
     answers: list[Reading | Failed] = []
 
-    def work() -> None:
+    def run() -> None:
         try:
-            answers.append(_ask(call, name))
+            answers.append(work())
         finally:
-            del _BUSY[call]
+            del _BUSY[key]
 
-    thread = threading.Thread(target=work, name="headgate-usage", daemon=True)
-    if _BUSY.setdefault(call, thread) is not thread:
+    thread = threading.Thread(target=run, name="headgate-usage", daemon=True)
+    if _BUSY.setdefault(key, thread) is not thread:
         return Failed(f"{name} is still busy with an earlier reading")
     thread.start()
     thread.join(timeout)
@@ -34,7 +49,6 @@ def ask(call: str, timeout: float) -> Reading | Failed:
 
 
 def _ask(call: str, name: str) -> Reading | Failed:
-    import inspect
     from importlib import import_module
 
     module, colon, path = call.partition(":")
@@ -46,12 +60,21 @@ def _ask(call: str, name: str) -> Reading | Failed:
             found = getattr(found, step)
         if not callable(found):
             return Failed(f"{name} cannot be called")
-        value = found()
+    except BaseException as error:  # noqa: BLE001 - even sys.exit() ends only the reading
+        return Failed(f"{name} raised {type(error).__name__}")
+    return _read(found, name)
+
+
+def _read(function: Callable[[], object], name: str) -> Reading | Failed:
+    import inspect
+
+    try:
+        value = function()
         if inspect.iscoroutine(value):
             value.close()
             return Failed(f"{name} is async; only plain functions are called")
         reading = returned(value)
-    except BaseException as error:  # noqa: BLE001 - even sys.exit() ends only the reading
+    except BaseException as error:  # noqa: BLE001 - as above
         return Failed(f"{name} raised {type(error).__name__}")
     if reading is None:
         what = "nothing" if value is None else f"a {type(value).__name__} that is no reading"
