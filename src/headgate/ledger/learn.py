@@ -214,13 +214,14 @@ def _when_sent(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> 
             return _of_burst(ledger, pool, lease, sent)
     last = max(it.refused_at, lease.state if lease is not None and lease.refused else 0)
     drains = ledger.use.held.get(pool.name, 0) > it.limit
-    stale = it.epoch > 0 and (drains or ledger.now - last < _ECHO)
+    stale = drains or (last > 0 and ledger.now - last < _ECHO)
     return Sent(it.epoch - 1 if stale else it.epoch, it.limit)
 
 
 def _of_burst(ledger: Ledger, pool: Pool, lease: Lease, sent: Sent) -> Sent:
     """Of many sent in one moment any may be refused first: then its level is that of the last."""
-    if lease.granted <= int(ledger.tx.note(f"reset:{pool.name}") or 0):
+    reset = tuple(map(int, ledger.tx.note(f"reset:{pool.name}").split()))
+    if (lease.granted, lease.id) <= reset:
         return sent._replace(epoch=-1)  # somebody has set the limit since
     for other in ledger.tx.recent(lease.granted - 1):
         if other.granted <= lease.granted + _MOMENT and not other.refused:

@@ -60,7 +60,8 @@ def resume(ledger: Ledger, pool: str) -> bool:
 
 def _reset(ledger: Ledger, row: Tuned) -> None:
     """Keep a row whose limit somebody has set: what was sent before says nothing about it."""
-    ledger.tx.set_note(f"reset:{row.name}", str(ledger.now))
+    last = max((lease.id for lease in ledger.tx.recent(-1)), default=0)
+    ledger.tx.set_note(f"reset:{row.name}", f"{ledger.now} {last}")
     _keep(ledger, row._replace(learned=""))
 
 
