@@ -2,9 +2,9 @@
 
 from argparse import ArgumentParser, Namespace
 
-from headgate.cli.common import open_anyway, print_json, say
+from headgate.cli.common import open_anyway, parse_id, print_json, say
 from headgate.core.amounts import parse_duration
-from headgate.errors import HeadgateError, UsageError
+from headgate.errors import HeadgateError
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def run(args: Namespace) -> int:
     results, code = [], 0
     for text in args.ids:
         try:
-            outcome = gate.cancel(_id(text), grace=grace)
+            outcome = gate.cancel(parse_id(text), grace=grace)
         except HeadgateError as error:
             code = code or error.exit_code
             say(str(error))
@@ -36,9 +36,3 @@ def run(args: Namespace) -> int:
         print_json(results)
     gate.close()
     return code
-
-
-def _id(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text)):
-        raise UsageError(f"bad id {text!r}: expected a number, as shown by headgate queue")
-    return int(text)

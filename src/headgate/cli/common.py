@@ -45,6 +45,13 @@ def plain(value: object) -> object:
     return value
 
 
+def parse_id(text: str) -> int:
+    """The id of a ticket, a lease or a job."""
+    if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text)):
+        raise UsageError(f"bad id {text!r}: expected a number, as shown by headgate queue")
+    return int(text)
+
+
 def parse_note(text: str) -> str:
     """A note for those who wait: it is shown on their terminals."""
     note = text.strip()

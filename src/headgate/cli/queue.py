@@ -1,13 +1,15 @@
 """What runs and what waits, in the order of the line."""
 
+import time
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from headgate.cli import draw
 from headgate.cli.common import open_anyway, print_json
 from headgate.core.amounts import CLASSES, parse_priority, show_duration
-from headgate.core.views import Queue, Running, Waiting
+from headgate.core.views import JobStatus, Queue, Running, Waiting
 from headgate.errors import UsageError
+from headgate.gate import Gate
 
 _MOST = 1_000_000
 _CLASSES = {parse_priority(name): name for name in CLASSES}
@@ -21,7 +23,9 @@ _RUNNING = (
     ("for", "right"),
     ("pid", "right"),
     ("seats of", "right"),
+    ("attempt", "right"),
     ("label", "shrinks"),
+    ("last line", "shrinks"),
 )
 _WAITING = (
     ("place", "right"),
@@ -35,12 +39,35 @@ _WAITING = (
     ("because", "shrinks"),
     ("label", "shrinks"),
 )
+_ASIDE = (
+    ("id", "right"),
+    ("task", "shrinks"),
+    ("key", "shrinks"),
+    ("state", ""),
+    ("for", "right"),
+    ("until", ""),
+    ("attempt", "right"),
+    ("because", "shrinks"),
+    ("name", "shrinks"),
+)
+_ENDED = (
+    ("id", "right"),
+    ("task", "shrinks"),
+    ("key", "shrinks"),
+    ("state", ""),
+    ("ended", ""),
+    ("exit", "right"),
+    ("attempts", "right"),
+    ("because", "shrinks"),
+    ("name", "shrinks"),
+)
 
 
 def arguments(parser: ArgumentParser) -> None:
     """What `queue` takes."""
     parser.add_argument("--page", default="1", metavar="N", help="which page of those who wait (1)")
     parser.add_argument("--size", default="100", metavar="N", help="how many to a page (100)")
+    parser.add_argument("--all", action="store_true", help="also the jobs that have ended")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
@@ -52,11 +79,23 @@ def run(args: Namespace) -> int:
         queue = gate.queue(most=size, skip=skip)
         full = len(queue.running) >= size
         running = max(gate.status().running, size) if full else len(queue.running)
+        ended = gate.jobs.finished(size) if args.all else None
+        queue = queue._replace(running=tuple(_with_output(work, gate) for work in queue.running))
     if args.json:
-        print_json(as_json(queue, running))
+        print_json(as_json(queue, running, ended))
     else:
-        draw.show(lines(queue, draw.pen(), skip=skip, running=running))
+        drawn = lines(queue, draw.pen(), skip=skip, running=running)
+        draw.show([*drawn, *_ended(ended, draw.pen())] if ended else drawn)
     return 0
+
+
+def _with_output(work: Running, gate: Gate) -> Running:
+    """A running job with the last line of its output."""
+    if not work.attempt:
+        return work
+    from headgate.work.output import last_line, log_path
+
+    return work._replace(last_line=last_line(log_path(gate.jobs.folder, work.id, work.attempt)))
 
 
 def whole(text: str, what: str, least: int = 1) -> int:
@@ -67,13 +106,27 @@ def whole(text: str, what: str, least: int = 1) -> int:
     return number
 
 
-def as_json(queue: Queue, running: int) -> dict[str, Any]:
+def as_json(queue: Queue, running: int, ended: list[JobStatus] | None = None) -> dict[str, Any]:
     """The queue, with times as text."""
-    return {
+    found: dict[str, Any] = {
         "running": [running_json(work) for work in queue.running],
         "waiting": [waiting_json(work) for work in queue.waiting],
+        "aside": [job_json(job) for job in queue.aside],
         "total_running": running,
         "total_waiting": queue.total_waiting,
+    }
+    return found if ended is None else {**found, "ended": [job_json(job) for job in ended]}
+
+
+def job_json(job: JobStatus) -> dict[str, object]:
+    """A job, with times as text."""
+    times = ("submitted", "started", "ended", "due")
+    said = {name: getattr(job, name) for name in times}
+    return {
+        **job._asdict(),
+        **{name: None if at is None else draw.iso(at) for name, at in said.items()},
+        "exit": job.exit or None,
+        "pid": job.pid or None,
     }
 
 
@@ -89,14 +142,52 @@ def waiting_json(work: Waiting) -> dict[str, Any]:
 
 def lines(queue: Queue, pen: draw.Pen, *, skip: int = 0, running: int = 0) -> list[str]:
     """The queue for people."""
-    if not queue.running and not queue.total_waiting:
+    if not queue.running and not queue.total_waiting and not queue.aside:
         return ["Nothing runs and nothing waits."]
     more = running - len(queue.running)
     shown = f" (the first {len(queue.running)})" if more > 0 else ""
     drawn = [pen.paint(f"{max(running, len(queue.running))} running{shown}", "bold")]
     drawn += draw.table(_RUNNING, [_running(work) for work in queue.running], pen)
     drawn += ["", pen.paint(f"{queue.total_waiting} waiting{_part(queue, skip)}", "bold")]
-    return drawn + draw.table(_WAITING, [_waiting(work) for work in queue.waiting], pen)
+    drawn += draw.table(_WAITING, [_waiting(work) for work in queue.waiting], pen)
+    if queue.aside:
+        drawn += ["", pen.paint(f"{len(queue.aside)} not in the line", "bold")]
+        drawn += draw.table(_ASIDE, [_aside(job) for job in queue.aside], pen)
+    return drawn
+
+
+def _ended(jobs: list[JobStatus], pen: draw.Pen) -> list[str]:
+    rows = [_past(job) for job in jobs]
+    return ["", pen.paint(f"{len(jobs)} ended", "bold"), *draw.table(_ENDED, rows, pen)]
+
+
+def _aside(job: JobStatus) -> tuple[draw.Cell, ...]:
+    return (
+        job.id,
+        job.task,
+        job.key or "(no model)",
+        ((job.state, "yellow"),),
+        show_duration((time.time() - job.submitted) * 1000),
+        "" if job.due is None else draw.clock(job.due),
+        job.attempts or "",
+        job.reason,
+        job.name,
+    )
+
+
+def _past(job: JobStatus) -> tuple[draw.Cell, ...]:
+    style = {"done": "green", "failed": "red", "lost": "red"}.get(job.state, "yellow")
+    return (
+        job.id,
+        job.task,
+        job.key or "(no model)",
+        ((job.state, style),),
+        "" if job.ended is None else draw.clock(job.ended),
+        job.exit,
+        job.attempts or "",
+        job.reason,
+        job.name,
+    )
 
 
 def _part(queue: Queue, skip: int) -> str:
@@ -117,7 +208,9 @@ def _running(work: Running) -> tuple[draw.Cell, ...]:
         show_duration(work.held * 1000),
         work.pid or "",
         work.borrows or "",
+        work.attempt if work.attempt > 1 else "",
         work.label,
+        work.last_line,
     )
 
 

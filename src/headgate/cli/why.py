@@ -4,12 +4,12 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from headgate.cli import draw
-from headgate.cli.common import open_anyway, print_json
+from headgate.cli.common import open_anyway, parse_id, print_json
 from headgate.cli.events import event_json, event_line
-from headgate.cli.queue import running_json, waiting_json
+from headgate.cli.queue import job_json, running_json, waiting_json
 from headgate.core.amounts import show_duration
 from headgate.core.keys import matches
-from headgate.core.views import Past, Running, Waiting
+from headgate.core.views import AttemptStatus, JobStatus, Past, Running, Waiting
 from headgate.errors import UsageError
 
 
@@ -21,14 +21,14 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Tell all that is known."""
-    if not (args.id.isascii() and args.id.isdigit() and len(args.id) < 19 and int(args.id)):
-        raise UsageError(f"bad id {args.id!r}: expected a number, as shown by headgate queue")
-    id = int(args.id)
+    id = parse_id(args.id)
     with open_anyway(args) as gate:
         found = gate.why(id)
+        job = gate.job(id)
+        runs = gate.jobs.attempts(id) if job else ()
         pools = [pool.pool for pool in gate.status().pools]
     if isinstance(found, Past):
-        if not found.events:
+        if not found.events and job is None:
             raise UsageError(
                 f"nothing is known of {id}: it never was, or it ended so long ago that its events "
                 "are forgotten; headgate queue shows what runs and waits"
@@ -36,11 +36,66 @@ def run(args: Namespace) -> int:
         pools = []
     else:
         pools = [pool for pool in pools if matches(pool, found.key)]
-    if args.json:
-        print_json(as_json(id, found, pools))
+    if job is not None and isinstance(found, Past):
+        answer, drawn = job_json(job), _of_job(job, draw.pen())
+        answer["events"] = [event_json(event) for event in found.events]
+        drawn += ["", *(event_line(event, draw.pen()) for event in found.events)]
     else:
-        draw.show(lines(id, found, pools, draw.pen()))
+        answer, drawn = as_json(id, found, pools), lines(id, found, pools, draw.pen())
+    if args.json:
+        print_json({**answer, "attempts": [_run_json(run) for run in runs]} if job else answer)
+    else:
+        draw.show([*drawn, *_runs(runs, draw.pen())])
     return 0
+
+
+def _of_job(job: JobStatus, pen: draw.Pen) -> list[str]:
+    """A job that neither runs nor stands in line."""
+    head = f"job {job.id} {'is' if job.ended is None else 'has ended:'} {job.state}"
+    facts = [
+        ("because", job.reason),
+        ("exit", job.exit),
+        ("task", job.task),
+        ("key", job.key),
+        ("name", job.name),
+        ("label", job.label),
+        ("submitted", draw.clock(job.submitted)),
+        ("ended", "" if job.ended is None else draw.clock(job.ended)),
+        ("next", "" if job.due is None else draw.clock(job.due)),
+    ]
+    return [pen.paint(head, "bold"), *_facts(facts, pen)]
+
+
+def _run_json(run: AttemptStatus) -> dict[str, Any]:
+    ended = None if run.ended is None else draw.iso(run.ended)
+    return {**run._asdict(), "started": draw.iso(run.started), "ended": ended}
+
+
+def _runs(runs: tuple[AttemptStatus, ...], pen: draw.Pen) -> list[str]:
+    if not runs:
+        return []
+    rows = [
+        (
+            run.number,
+            draw.clock(run.started),
+            "" if run.ended is None else show_duration((run.ended - run.started) * 1000),
+            run.exit,
+            run.key,
+            run.reason,
+        )
+        for run in runs
+    ]
+    return ["", *draw.table(_RUNS_TABLE, rows, pen)]
+
+
+_RUNS_TABLE = (
+    ("attempt", "right"),
+    ("started", ""),
+    ("took", "right"),
+    ("exit", "right"),
+    ("key", "shrinks"),
+    ("because", "shrinks"),
+)
 
 
 def as_json(id: int, found: Waiting | Running | Past, pools: list[str]) -> dict[str, Any]:
@@ -73,15 +128,20 @@ def lines(id: int, found: Waiting | Running | Past, pools: list[str], pen: draw.
         head = f"{id} has ended: {last.kind.replace('_', ' ')}"
         facts = [("task", last.task), ("key", last.key), ("note", last.text)]
     facts += [("in", ", ".join(pools))] if pools else []
+    drawn = [pen.paint(head, "bold"), *_facts(facts, pen)]
+    if isinstance(found, Past):
+        drawn += ["", *(event_line(event, pen) for event in found.events)]
+    return drawn
+
+
+def _facts(facts: list[tuple[str, str]], pen: draw.Pen) -> list[str]:
+    drawn = []
     width = max(len(name) for name, text in facts if text)
-    drawn = [pen.paint(head, "bold")]
     for name, text in facts:
         if text:
             space = None if pen.width is None else max(20, pen.width - width - 4)
             said = draw.clip(draw.clean(text), space)
             drawn.append(f"  {pen.paint(name.ljust(width), 'dim')}  {said}")
-    if isinstance(found, Past):
-        drawn += ["", *(event_line(event, pen) for event in found.events)]
     return drawn
 
 

@@ -118,6 +118,7 @@ class Waiting(NamedTuple):
     eta: float | None
     since: float
     waited: float
+    job: bool = False
 
 
 class Running(NamedTuple):
@@ -134,6 +135,46 @@ class Running(NamedTuple):
     held: float
     pid: int
     borrows: int | None
+    job: bool = False
+    attempt: int = 0
+    last_line: str = ""
+    """The last line of its output, where that is kept."""
+
+
+class JobStatus(NamedTuple):
+    """A job: its state, why it is in it, and where it stands if it stands in line."""
+
+    id: int
+    state: str
+    code: str
+    reason: str
+    key: str
+    task: str
+    name: str
+    label: str
+    priority: int
+    weight: int
+    position: int | None
+    eta: float | None
+    submitted: float
+    started: float | None
+    ended: float | None
+    due: float | None
+    attempts: int
+    exit: str
+    pid: int
+
+
+class AttemptStatus(NamedTuple):
+    """One run of a job, and how it ended."""
+
+    number: int
+    key: str
+    started: float
+    ended: float | None
+    code: str
+    reason: str
+    exit: str
 
 
 class Queue(NamedTuple):
@@ -142,6 +183,8 @@ class Queue(NamedTuple):
     running: tuple[Running, ...]
     waiting: tuple[Waiting, ...]
     total_waiting: int
+    aside: tuple[JobStatus, ...] = ()
+    """Jobs that wait for something else than seats: a person, another job, their next try."""
 
 
 class Event(NamedTuple):
@@ -172,6 +215,7 @@ _SENTENCES = {
     "too_heavy": "{pool} can never hold {used} seats, its limit is {limit}",
     "outgrown": "{pool} was cut to a limit of {limit}, which {used} seats do not fit",
     "behind": "others are ahead in the line for {pool}{figures}",
+    "no_worker": "no worker is there to start it (headgate worker)",
     "next": "it is about to be let in",
     "confirming": "{pool} waits for an answer before it lets in another one{figures}",
     "upstream_full": "{pool} is full by the provider's own count{figures}",

@@ -32,7 +32,7 @@ from headgate.gate.poller import Poller
 from headgate.gate.roll import FolderRoll, HomeRoll, Roll
 from headgate.gate.telling import running_loop, tell
 from headgate.gate.watchtower import Watchtower
-from headgate.ledger import admit, learn, leave, look, watch
+from headgate.ledger import admit, jobs, learn, leave, look, watch
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member, Tx
 from headgate.store.base import Store
@@ -67,6 +67,8 @@ class Clerk:
         self.to_tell: deque[str] = deque()
         """What is wrong with a configuration file that was changed: an event, in time."""
         self.closed = ""
+        self.on_call: Callable[[], None] | None = None
+        """Told whenever there may be news; a worker, which starts jobs, has one."""
         self.rules: Callable[[], tuple[Rule, ...]] = _builtin_rules
         """How to read what upstream answers."""
         self.poller = Poller(self)
@@ -119,9 +121,9 @@ class Clerk:
             self.check_open()
             with self.store.transaction(write=False) as tx:
                 ledger = self._ledger(tx)
-                if not leave.find_dead(ledger):
+                if not leave.find_dead(ledger) and not jobs.due(ledger):
                     return do(ledger)
-        self.run(leave.sweep)
+        self.run(_catch_up_on_time)
         with self._lock, self.store.transaction(write=False) as tx:
             return do(self._ledger(tx))
 
@@ -238,6 +240,11 @@ class Clerk:
         """Whether upstream's own count has a say in any pool."""
         return self._pages.gauged()
 
+    @property
+    def attentive(self) -> bool:
+        """Whether this process has to know what others do: it waits, or starts jobs."""
+        return bool(self.waiters) or self.on_call is not None
+
     def between_transactions(self) -> AbstractContextManager[Any]:
         """Holds off this process's transactions."""
         return self._lock
@@ -311,7 +318,8 @@ class Clerk:
                 if (wish := self.waiters.get(id)) is not None
             ]
             begin = any(isinstance(errand, Wish) and errand.waits for errand in errands)
-            plan = self._plan(ledger, waiting=begin or len(self.waiters) > len(grants))
+            waiting = begin or self.on_call is not None or len(self.waiters) > len(grants)
+            plan = self._plan(ledger, waiting=waiting)
         return _Commit(ledger, errands, grants, plan)
 
     def _follow_up(self, commit: "_Commit") -> None:
@@ -327,6 +335,8 @@ class Clerk:
         for member in commit.ledger.buried:
             self.roll.forget(member)
         self.lookout.follow(commit.plan)
+        if self.on_call is not None and self.roll.me in commit.ledger.woken:
+            self.on_call()
 
     def _settle(self, ledger: Ledger) -> None:
         while ledger.unsettled:
@@ -366,15 +376,17 @@ class Clerk:
                     if row.cancel and id in self.leases
                 ]
                 spots, stuck = self._spots(ledger)
-                plan = watch.plan(ledger, self.roll.me, waiting=bool(self.waiters))
+                plan = watch.plan(ledger, self.roll.me, waiting=self.attentive)
             told += self._apply_news(granted, gone)
-            leaving = self.lookout.on_watch and not self.waiters
+            leaving = self.lookout.on_watch and not self.attentive
             if not leaving:  # else the post is handed on first, in a transaction
                 self.lookout.follow(plan)
         tell([(errand, errand.finish) for errand in told])
         tell([(wish, partial(wish.news, spot)) for wish, spot in spots])
         for lease, why in ends:
             lease.end(CancelledWorkError(why))
+        if self.on_call is not None:
+            self.on_call()
         return stuck or plan.vacant or leaving
 
     def _gone(self, ledger: Ledger, mine: set[int]) -> list[tuple[Wish, str]]:
@@ -388,7 +400,7 @@ class Clerk:
 
     def _spots(self, ledger: Ledger) -> tuple[list[tuple[Wish, Waiting]], bool]:
         """Where those stand who want to know, and whether anyone waits who need not."""
-        if not self.waiters:
+        if not self.attentive:
             return [], False
         survey = look.Survey(ledger)
         wishes = (wish for wish in self.waiters.values() if wish.on_wait is not None)
@@ -448,6 +460,12 @@ def _apply(errand: Errand, ledger: Ledger) -> None:
         raise
     except HeadgateError as error:
         errand.error = error
+
+
+def _catch_up_on_time(ledger: Ledger) -> None:
+    """Do what was not done because nobody was there: bury the dead, see to jobs that are due."""
+    leave.sweep(ledger)
+    jobs.tick(ledger)
 
 
 def _last_words(ledger: Ledger, id: int) -> str:

@@ -14,7 +14,7 @@ import os
 import signal
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -32,20 +32,24 @@ from headgate.core.amounts import (
 from headgate.core.keys import HOST, NO_KEY, parse_key, parse_pattern
 from headgate.core.pools import LEARN, NOTHING, Declared, UsageSource, parse_view
 from headgate.core.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
-from headgate.core.views import Capacity, Event, Past, Queue, Running, Status, Waiting
+from headgate.core.views import Capacity, Event, JobStatus, Past, Queue, Running, Status, Waiting
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.clerk import Clerk
 from headgate.gate.errand import Errand
 from headgate.gate.lease import Lease
 from headgate.gate.slot import Slot
 from headgate.gate.strays import MARK
-from headgate.ledger import learn, look, tune
+from headgate.ledger import joblook, learn, look, tune
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.store import Store, open_store
 
 if TYPE_CHECKING:
+    from headgate.core.profiles import Profile
     from headgate.core.rules import Rule
+    from headgate.core.terms import JobTerms
+    from headgate.gate.crew import Crew
+    from headgate.gate.jobs import Jobs
 
 _LOOK = 0.5
 _JUMP = 2_000
@@ -70,7 +74,7 @@ class Gate:
         self._usage = dict.fromkeys(functions, UsageSource("python", call="(this program)"))
         self._pages = Pages(self._pools(), self._config.config.defaults)
         self._clerk = Clerk(store, self._pages, self._reload, view)
-        self._clerk.rules = self._rules
+        self._clerk.rules = self.rules
         self._clerk.poller.functions.update(functions)
         self._next_look = 0.0
         _OPEN.add(self)
@@ -168,7 +172,13 @@ class Gate:
 
     def queue(self, *, most: int = 100, skip: int = 0) -> Queue:
         """What runs and what waits, in the order of the line."""
-        return self._clerk.read(lambda ledger: look.queue(ledger, time.time(), most, skip))
+
+        def do(ledger: Ledger) -> Queue:
+            wall = time.time()
+            found = look.queue(ledger, wall, most, skip)
+            return found._replace(aside=tuple(joblook.aside(ledger, wall, most)))
+
+        return self._clerk.read(do)
 
     def events(self, *, after: int = -1, most: int = 100) -> tuple[Event, ...]:
         """What happened after an event's id; the latest events by default."""
@@ -182,6 +192,10 @@ class Gate:
     def why(self, id: int) -> Waiting | Running | Past:
         """What is known of one piece of work: where it waits, that it runs, or how it ended."""
         return self._clerk.read(lambda ledger: look.why(ledger, id, time.time()))
+
+    def job(self, id: int) -> JobStatus | None:
+        """What is known of a job; None if there is none with this id."""
+        return self._clerk.read(lambda ledger: joblook.job(ledger, id, time.time()))
 
     def report(
         self,
@@ -249,9 +263,49 @@ class Gate:
         return cancel(self._clerk, id, grace)
 
     @property
+    def jobs(self) -> "Jobs":
+        """Durable work."""
+        from headgate.gate.jobs import Jobs
+
+        return Jobs(self._clerk, self._view)
+
+    @property
+    def crew(self) -> "Crew":
+        """For those who do that work."""
+        from headgate.gate.crew import Crew
+
+        return Crew(self._clerk)
+
+    @property
     def grace(self) -> float:
         """How many seconds a cancelled program gets to end by itself."""
         return self._config.config.grace / 1000
+
+    @property
+    def url(self) -> str:
+        """How others open this store."""
+        return self._clerk.store.url
+
+    @property
+    def job_terms(self) -> "JobTerms":
+        """How jobs are watched, and for how long they wait and are kept."""
+        return self._config.config.jobs
+
+    def profiles(self) -> "tuple[Profile, ...]":
+        """The kinds of agents that are known, the configuration's own first."""
+        from headgate.config.profiles import all_profiles
+
+        return all_profiles(self._config.config)
+
+    def key_of(self, argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
+        """What a command uses, where its own words or its environment tell."""
+        from headgate.core import profiles
+
+        return profiles.key(profiles.find(argv, self.profiles()), argv, environment)
+
+    def moment(self, since: float | None) -> int:
+        """A wall-clock time on the store's clock; 0 stands for now."""
+        return self._since(since)
 
     @property
     def life_fd(self) -> int:
@@ -328,7 +382,8 @@ class Gate:
             pools[name] = pools.get(name, NOTHING)._replace(usage=source)
         return pools
 
-    def _rules(self) -> "tuple[Rule, ...]":
+    def rules(self) -> "tuple[Rule, ...]":
+        """How to read what upstream answers."""
         from headgate.core.verdicts import BUILTIN
 
         return (*self._config.config.classify, *BUILTIN)

@@ -86,6 +86,10 @@ class Lease:
 
         self._clerk.tell(apply)
 
+    def tell(self, signal: Signal) -> None:
+        """The same, for a signal that was read off an answer or off a program's output."""
+        self._clerk.tell(lambda ledger: learn.report(ledger, signal, lease=self.id, key=self.key))
+
     def answered(
         self,
         status: int,

@@ -165,7 +165,7 @@ class Lookout:
         if ended or (self._due is not None and now >= self._due):
             self._due = None
             clerk.run(_tidy)
-        if self._called or (clerk.waiters and now >= self._next_tick):
+        if self._called or (clerk.attentive and now >= self._next_tick):
             self._called = False
             self._next_tick = now + _TICK
             if clerk.catch_up():
@@ -174,7 +174,7 @@ class Lookout:
                 from headgate.gate.overdue import end_orphans
 
                 end_orphans(clerk)
-        if clerk.waiters:
+        if clerk.attentive:
             clerk.poller.start_due()
         if clerk.unfinished and now >= self._next_retry:
             self._next_retry = now + _TICK
@@ -192,7 +192,7 @@ class Lookout:
             times.append(self._due)
         if (ask := self._clerk.poller.next()) is not None:
             times.append(ask)
-        if self._clerk.waiters:
+        if self._clerk.attentive:
             times.append(max(self._next_tick, now + 0.01))
         if self._clerk.unfinished:
             times.append(max(self._next_retry, now + 0.01))

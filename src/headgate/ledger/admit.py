@@ -6,7 +6,7 @@ from headgate.core import line
 from headgate.core.amounts import priority_class
 from headgate.core.line import Head, Moves, Need, Order
 from headgate.errors import TooHeavyError
-from headgate.ledger import learn, leave
+from headgate.ledger import jobs, learn, leave
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lane, Lease, Ticket
 
@@ -41,14 +41,7 @@ def ask(ledger: Ledger, request: Request) -> int:
     """
     learn.tidy(ledger)
     needs, chain = _needs(ledger, request)
-    for need in needs:
-        if need.pool.limit is not None and need.seats > line.ceiling(need.pool, request.cls):
-            raise TooHeavyError(
-                f"weight {request.weight} can never fit into pool {need.pool.name}, where "
-                f"{request.cls} work can have {line.ceiling(need.pool, request.cls)} seats at "
-                "most: use a smaller weight, or raise the limit with "
-                f"headgate limits set '{need.pool.name}' N"
-            )
+    refuse_too_heavy(needs, request.cls, request.weight)
     id = ledger.tx.next_id()
     if request.label and not request.task:
         request = request._replace(task=f"{request.label}-{id}")
@@ -82,6 +75,18 @@ def ask(ledger: Ledger, request: Request) -> int:
     return id
 
 
+def refuse_too_heavy(needs: tuple[Need, ...], cls: str, weight: int) -> None:
+    """Turn away what no waiting will help."""
+    for need in needs:
+        if need.pool.limit is not None and need.seats > line.ceiling(need.pool, cls):
+            raise TooHeavyError(
+                f"weight {weight} can never fit into pool {need.pool.name}, where "
+                f"{cls} work can have {line.ceiling(need.pool, cls)} seats at "
+                "most: use a smaller weight, or raise the limit with "
+                f"headgate limits set '{need.pool.name}' N"
+            )
+
+
 def _needs(ledger: Ledger, request: Request) -> tuple[tuple[Need, ...], int]:
     return ledger.needs(
         request.key,
@@ -97,7 +102,7 @@ def _somebody_waits_for(ledger: Ledger, needs: tuple[Need, ...]) -> bool:
     wanted = {need.place for need in needs if need.seats > 0}
     if not wanted:
         return False
-    for lane in ledger.lanes():
+    for lane in ledger.active_lanes():
         theirs, _ = ledger.needs(lane.key, lane.machine, 1, view=lane.view)
         if any(need.place in wanted for need in theirs):
             return True
@@ -107,8 +112,9 @@ def _somebody_waits_for(ledger: Ledger, needs: tuple[Need, ...]) -> bool:
 def settle(ledger: Ledger) -> None:
     """Hand free seats to those who wait, in order."""
     learn.tidy(ledger)
+    jobs.pick_up(ledger)
     ledger.unsettled = False
-    lanes = {lane.id: lane for lane in ledger.lanes()}
+    lanes = {lane.id: lane for lane in ledger.active_lanes()}
     if not lanes:
         return
     heads = [head for lane in lanes.values() if (head := next_head(ledger, lane))]
@@ -140,7 +146,7 @@ def settle(ledger: Ledger) -> None:
 def next_head(ledger: Ledger, lane: Lane, after: Order | None = None) -> Head | None:
     """The first ticket of a lane, after a place in the line, whose process still lives."""
     while rows := ledger.tx.page(lane.id, after, 1):
-        if ledger.census.listening(rows[0].member):
+        if lane.jobs or ledger.census.listening(rows[0].member):
             return make_head(ledger, lane, rows[0])
         leave.drop_tickets(ledger, rows[0].member)
     return None
@@ -169,9 +175,10 @@ def _read_times(text: str) -> dict[str, int]:
 
 
 def _grant_ticket(ledger: Ledger, lane: Lane, ticket: Ticket) -> None:
+    member = ticket.member or _worker(ledger)
     request = Request(
         lane.key,
-        ticket.member,
+        member,
         lane.machine,
         ticket.weight,
         ticket.urgency,
@@ -184,9 +191,17 @@ def _grant_ticket(ledger: Ledger, lane: Lane, ticket: Ticket) -> None:
         ticket.tokens,
     )
     needs, chain = _needs(ledger, request)
-    lease = _lease(ledger, ticket.id, request, chain)
+    lease = _lease(ledger, ticket.id, request, chain)._replace(job=int(lane.jobs))
     _grant(ledger, lease, needs, waited=ledger.now - ticket.arrived)
-    ledger.woken.add(ticket.member)
+    if lease.job:
+        jobs.granted(ledger, lease.id)
+    ledger.woken.add(member)
+
+
+def _worker(ledger: Ledger) -> str:
+    """The worker with the fewest jobs of this transaction."""
+    given = [lease.member for lease in ledger.granted.values() if lease.job]
+    return min(ledger.workers(), key=given.count)
 
 
 def _lease(ledger: Ledger, id: int, request: Request, chain: int) -> Lease:
@@ -222,5 +237,7 @@ def _grant(ledger: Ledger, lease: Lease, needs: tuple[Need, ...], waited: int) -
         ledger.recount()
     else:
         ledger.count_elsewhere(lease, needs)
+    if lease.job:
+        return
     text = f"after {waited / 1000:.1f}s in line" if waited else ""
     ledger.tell("granted", text, work=lease.id, key=lease.key, task=lease.task)

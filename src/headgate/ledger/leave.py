@@ -19,14 +19,27 @@ def release(ledger: Ledger, id: int, kind: str = "released", text: str = "") -> 
         return False
     if kind == "released" and lease.cancel:
         kind, text = "cancelled", lease.cancel
-    _free(ledger, lease, completed=kind == "released")
+    _end(ledger, lease, kind)
+    if lease.job:
+        ledger.orphans.append((lease, text or kind))
+        return True
     held = max(0, ledger.now - lease.granted)
+    ledger.tell(kind, text or f"held {held / 1000:.1f}s", work=id, key=lease.key, task=lease.task)
+    return True
+
+
+def give_back(ledger: Ledger, lease: Lease, kind: str) -> None:
+    """Free a job's seats; what is to be told of it is the caller's business."""
+    ledger.tx.drop_lease(lease.id)
+    _end(ledger, lease, kind)
+
+
+def _end(ledger: Ledger, lease: Lease, kind: str) -> None:
+    _free(ledger, lease, completed=kind == "released")
     learn.end(ledger, lease, served=kind == "released", unused=kind in _UNUSED)
     if kind == "released":
-        ledger.tx.learn_hold(lease.key, held)
-    ledger.tell(kind, text or f"held {held / 1000:.1f}s", work=id, key=lease.key, task=lease.task)
+        ledger.tx.learn_hold(lease.key, max(0, ledger.now - lease.granted))
     ledger.unsettled = True
-    return True
 
 
 def _free(ledger: Ledger, lease: Lease, *, completed: bool) -> None:

@@ -60,12 +60,15 @@ class Ledger:
         self.woken: set[str] = set()
         self.granted: dict[int, Lease] = {}
         self.buried: list[str] = []
+        self.orphans: list[tuple[Lease, str]] = []
+        """Leases of jobs that were freed by somebody who knows nothing of the job, and why."""
         self.blocked: dict[int, tuple[Reason, ...]] = {}
         self.unsettled = False
         self.swept = False
         self._pages = pages
         self._use: Use | None = None
         self._lanes: list[Lane] | None = None
+        self._workers: list[str] | None = None
         self._counted: set[str] = set()
         self._views: set[str] = set()
 
@@ -102,10 +105,30 @@ class Ledger:
         return seen
 
     def lanes(self) -> list[Lane]:
-        """The lanes in which someone waits."""
+        """The lanes in which someone waits; jobs wait for a worker of this machine."""
         if self._lanes is None:
-            self._lanes = self.tx.lanes()
+            self._lanes = [
+                lane if lane.machine else lane._replace(machine=self.machine, jobs=True)
+                for lane in self.tx.lanes()
+            ]
         return self._lanes
+
+    def active_lanes(self) -> list[Lane]:
+        """The lanes out of which someone can be let in: jobs only if a worker is there."""
+        lanes = self.lanes()
+        if self.workers() or not any(lane.jobs for lane in lanes):
+            return lanes
+        return [lane for lane in lanes if not lane.jobs]
+
+    def workers(self) -> list[str]:
+        """The members of this machine that start jobs."""
+        if self._workers is None:
+            self._workers = [
+                row.id
+                for row in self.tx.members()
+                if row.works and row.machine == self.machine and self.census.listening(row.id)
+            ]
+        return self._workers
 
     def add_ticket(self, ticket: Ticket) -> None:
         """Put a ticket into its lane."""

@@ -52,8 +52,11 @@ class Survey:
         use.kept.clear()
         while queue:
             head = heappop(queue)
-            reasons = line.obstacles(head, use, ledger.now)
             self.needs.setdefault(head.lane, head.needs)
+            if self.lanes[head.lane].jobs and not ledger.workers():
+                self.blocked[head.lane] = (Reason("no_worker", _tightest(head.needs) or HOST),)
+                continue
+            reasons = line.obstacles(head, use, ledger.now)
             following = None
             if line.too_heavy(reasons):
                 following = self._first(self.lanes[head.lane], head.order)
@@ -281,7 +284,7 @@ def capacity(
     places = {need.place for need in needs if need.seats > 0}
     queued = sum(
         lane.waiting
-        for lane in survey.lanes.values()
+        for lane in ledger.active_lanes()
         if any(need.place in places for need in survey.needs.get(lane.id, ()))
     )
     if queued and not reasons:
@@ -373,6 +376,7 @@ def _waiting(ledger: Ledger, lane: Lane, ticket: Ticket, spot: Spot, wall: float
         eta=None if spot.eta is None else spot.eta / 1000,
         since=wall - (ledger.now - ticket.since) / 1000,
         waited=(ledger.now - ticket.arrived) / 1000,
+        job=lane.jobs,
     )
 
 
@@ -393,7 +397,14 @@ def running(ledger: Ledger, lease: Lease, wall: float) -> Running:
         held=held,
         pid=lease.pid,
         borrows=lease.lender or None,
+        job=bool(lease.job),
+        attempt=_attempt(ledger, lease),
     )
+
+
+def _attempt(ledger: Ledger, lease: Lease) -> int:
+    job = ledger.tx.job(lease.id) if lease.job else None
+    return job.attempts if job else 0
 
 
 def queue(ledger: Ledger, wall: float, most: int = 100, skip: int = 0) -> Queue:

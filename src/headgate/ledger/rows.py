@@ -11,17 +11,21 @@ from headgate.core.pools import Tuned
 
 
 class Member(NamedTuple):
-    """A living process that holds or waits, and the machine it is on."""
+    """A living process that holds or waits, and the machine it is on; `works` if it starts jobs."""
 
     id: str
     machine: str
     pid: int
     pid_space: str
     joined: int
+    works: int = 0
 
 
 class Lane(NamedTuple):
-    """Tickets that need the same seats under the same rules."""
+    """Tickets that need the same seats under the same rules.
+
+    A lane of jobs has no machine of its own: they run wherever a worker takes them.
+    """
 
     id: int
     machine: str
@@ -30,10 +34,11 @@ class Lane(NamedTuple):
     lender: int
     view: str
     waiting: int
+    jobs: bool = False
 
 
 class Ticket(NamedTuple):
-    """A request that waits for its seats."""
+    """A request that waits for its seats. A job's belongs to no member: it waits by itself."""
 
     id: int
     lane: int
@@ -81,6 +86,7 @@ class Lease(NamedTuple):
     sent: str = ""
     state: int = 0
     tokens: int = 0
+    job: int = 0
 
     @property
     def refused(self) -> bool:
@@ -115,6 +121,49 @@ class Rest(NamedTuple):
     granted: int
     released: int
     completed: int
+
+
+class Job(NamedTuple):
+    """A durable command. `code` and `text` say why it is in the state that it is in.
+
+    `due` is when time alone does something to it (0 for never): it expires, may be tried again, or
+    may go to its next model. `expires` is when it has waited too long to be started at all.
+    """
+
+    id: int
+    state: str
+    code: str
+    text: str
+    key: str
+    urgency: int
+    since: int
+    weight: int
+    task: str
+    name: str
+    label: str
+    submitted: int
+    due: int
+    expires: int
+    attempts: int
+    parks: int
+    started: int
+    ended: int
+    exit: str
+    session: str
+    spec: str
+
+
+class Attempt(NamedTuple):
+    """One run of a job; `ended` is 0 while it goes on."""
+
+    job: int
+    number: int
+    key: str
+    started: int
+    ended: int = 0
+    code: str = ""
+    text: str = ""
+    exit: str = ""
 
 
 class Happening(NamedTuple):
@@ -218,7 +267,7 @@ class Tx(Protocol):
         """Seats held by leases that belong to no chain, counted."""
 
     def change_lease(self, row: Lease) -> None:
-        """Keep a lease's chain, pid, cancel, state and tokens anew."""
+        """Keep a lease's member, chain, lender, pid, cancel, state and tokens anew."""
 
     def rests(self) -> list[Rest]:
         """All resting seats."""
@@ -249,6 +298,54 @@ class Tx(Protocol):
 
     def events(self, after: int, most: int, work: int) -> list[Happening]:
         """Events after an id (the newest ones if it is negative), of one piece of work if not 0."""
+
+    def add_job(self, row: Job) -> None:
+        """Keep a job."""
+
+    def job(self, id: int) -> Job | None:
+        """A job."""
+
+    def change_job(self, row: Job) -> None:
+        """Keep a job anew, all but what it was submitted with."""
+
+    def jobs(self, state: str, after: int, most: int) -> list[Job]:
+        """Jobs in a state by id; the latest first if `after` is negative."""
+
+    def count_jobs(self, state: str) -> int:
+        """How many jobs are in a state."""
+
+    def due_jobs(self, now: int, most: int) -> list[Job]:
+        """Jobs to which time does something now."""
+
+    def next_due(self) -> int:
+        """When time next does something to a job; 0 for never."""
+
+    def old_jobs(self, before: int, most: int) -> list[int]:
+        """Jobs that ended before a time."""
+
+    def drop_job(self, id: int) -> None:
+        """Forget a job, its attempts, and what it waits for."""
+
+    def add_after(self, job: int, needs: int) -> None:
+        """Have a job wait for another."""
+
+    def needs_of(self, job: int) -> list[int]:
+        """The jobs that a job waits for."""
+
+    def needed_by(self, needs: int) -> list[int]:
+        """The jobs that wait for a job."""
+
+    def drop_after(self, job: int, needs: int) -> None:
+        """Have a job wait for another no longer."""
+
+    def keep_attempt(self, row: Attempt) -> None:
+        """Keep an attempt, new or changed."""
+
+    def attempts(self, job: int) -> list[Attempt]:
+        """A job's attempts in order."""
+
+    def job_leases(self) -> list[Lease]:
+        """The leases of jobs."""
 
 
 class Census(Protocol):

@@ -49,7 +49,8 @@ def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> Plan:
         ledger.tx.set_note(_name(ledger), me)
         return plan(ledger, me, waiting=waiting)
     if not waiting and watchman(ledger) == me:
-        successor = ledger.tx.waiting_member(ledger.machine, besides=me)
+        others = (worker for worker in ledger.workers() if worker != me)
+        successor = ledger.tx.waiting_member(ledger.machine, besides=me) or next(others, "")
         ledger.tx.set_note(_name(ledger), successor)
         if successor:
             ledger.woken.add(successor)

@@ -58,7 +58,13 @@ def find_program(name: str, path: str | None = None) -> str:
 class Child:
     """One started process, and whatever it leaves to us."""
 
-    def __init__(self, argv: list[str], environment: Mapping[str, str], life: int) -> None:
+    def __init__(
+        self,
+        argv: list[str],
+        environment: Mapping[str, str],
+        life: int,
+        path: str | None = None,
+    ) -> None:
         self.status: int | None = None
         self.stopped = False
         self.adopts = adopt_strays()
@@ -67,7 +73,7 @@ class Child:
         try:
             if inherited >= 0:
                 os.set_inheritable(inherited, True)
-            self.pid = _spawn(find_program(argv[0]), argv, environment, mask - set(MINDED))
+            self.pid = _spawn(find_program(argv[0], path), argv, environment, mask - set(MINDED))
         except BaseException:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             raise

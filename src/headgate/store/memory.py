@@ -6,15 +6,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
 
 from headgate.core.line import Order
 from headgate.core.pools import Tuned
 from headgate.ledger.rows import Happening, Held, Lane, Lease, Member, Rest, Ticket
+from headgate.store.memory_jobs import JobRows
 from headgate.store.ordered import Ordered
 
-K = TypeVar("K")
-V = TypeVar("V")
 _EVENTS = 10_000
 
 
@@ -53,10 +51,11 @@ class MemoryStore:
         """Nothing to let go of."""
 
 
-class _Rows:
+class _Rows(JobRows):
     """All tables, and what undoes the changes of the transaction that is open."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._uid = os.urandom(4).hex()
         self._last_id = 0
         self._last_event = 0
@@ -76,7 +75,6 @@ class _Rows:
         self._history: dict[str, tuple[int, float]] = {}
         self._members: dict[str, Member] = {}
         self._events: deque[Happening] = deque()
-        self._undo: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
 
     def undo_all(self) -> None:
         """Take back every change of the open transaction, last first."""
@@ -90,17 +88,6 @@ class _Rows:
         self._undo.clear()
         while len(self._events) > _EVENTS:
             self._events.popleft()
-
-    def _set(self, table: dict[K, V], key: K, value: V) -> None:
-        if key in table:
-            self._undo.append((table.__setitem__, (key, table[key])))
-        else:
-            self._undo.append((table.pop, (key, None)))
-        table[key] = value
-
-    def _pop(self, table: dict[K, V], key: K) -> None:
-        if key in table:
-            self._undo.append((table.__setitem__, (key, table.pop(key))))
 
     def uid(self) -> str:
         return self._uid
@@ -135,10 +122,10 @@ class _Rows:
         return [self._lanes[id] for id in self._busy]
 
     def lane(self, like: Lane) -> int:
-        found = self._lane_ids.get(like[1:-1])
+        found = self._lane_ids.get(like[1:6])
         if found is None:
             found = len(self._lane_ids) + 1
-            self._lane_ids[like[1:-1]] = found
+            self._lane_ids[like[1:6]] = found
             self._lanes[found] = like._replace(id=found)
             self._lines[found] = Ordered()
         return found
@@ -258,6 +245,9 @@ class _Rows:
 
     def recent(self, since: int) -> list[Lease]:
         return [row for row in self._leases.values() if row.granted > since]
+
+    def job_leases(self) -> list[Lease]:
+        return [self._leases[id] for id in sorted(self._leases) if self._leases[id].job]
 
     def held(self) -> list[Held]:
         return [Held(*group, *count) for group, count in self._held.items()]

@@ -7,7 +7,17 @@ import apsw
 
 from headgate.core.line import Order
 from headgate.core.pools import Tuned
-from headgate.ledger.rows import Happening, Held, Lane, Lease, Member, Rest, Ticket
+from headgate.ledger.rows import (
+    Attempt,
+    Happening,
+    Held,
+    Job,
+    Lane,
+    Lease,
+    Member,
+    Rest,
+    Ticket,
+)
 from headgate.store.schema import queries
 
 _EVENTS = 10_000
@@ -96,7 +106,7 @@ class SqliteRows:
         return [Lane(*row) for row in self._run(SQL["lanes"])]
 
     def lane(self, like: Lane) -> int:
-        row = self._one("lane", *like[1:-1]) or self._one("add_lane", *like[1:-1])
+        row = self._one("lane", *like[1:6]) or self._one("add_lane", *like[1:6])
         return int(row[0])
 
     def lane_by_id(self, lane: int) -> Lane:
@@ -201,7 +211,7 @@ class SqliteRows:
 
     def change_lease(self, row: Lease) -> None:
         values = (row.chain, row.lender, row.pid, row.cancel, row.state, row.tokens)
-        self._do("change_lease", *values, row.id)
+        self._do("change_lease", row.member, *values, row.id)
 
     def rests(self) -> list[Rest]:
         return [Rest(*row) for row in self._run(SQL["rests"])]
@@ -242,3 +252,58 @@ class SqliteRows:
         else:
             rows = self._all("events", after, most)
         return [Happening(*row) for row in rows]
+
+    def add_job(self, row: Job) -> None:
+        self._do("add_job", *row)
+
+    def job(self, id: int) -> Job | None:
+        row = self._one("job", id)
+        return Job(*row) if row else None
+
+    def change_job(self, row: Job) -> None:
+        values = (*row[1:7], *row[12:20])
+        self._do("change_job", *values, row.id)
+
+    def jobs(self, state: str, after: int, most: int) -> list[Job]:
+        if after < 0:
+            return [Job(*row) for row in self._all("latest_jobs", state, most)]
+        return [Job(*row) for row in self._all("jobs", state, after, most)]
+
+    def count_jobs(self, state: str) -> int:
+        return int(self._one("count_jobs", state)[0])
+
+    def due_jobs(self, now: int, most: int) -> list[Job]:
+        return [Job(*row) for row in self._all("due_jobs", now, most)]
+
+    def next_due(self) -> int:
+        row = self._one("next_due")
+        return int(row[0]) if row else 0
+
+    def old_jobs(self, before: int, most: int) -> list[int]:
+        return [row[0] for row in self._all("old_jobs", before, most)]
+
+    def drop_job(self, id: int) -> None:
+        self._do("drop_job", id)
+        self._do("drop_attempts", id)
+        self._do("drop_needs", id)
+
+    def add_after(self, job: int, needs: int) -> None:
+        self._do("add_after", job, needs)
+
+    def needs_of(self, job: int) -> list[int]:
+        return [row[0] for row in self._all("needs_of", job)]
+
+    def needed_by(self, needs: int) -> list[int]:
+        return [row[0] for row in self._all("needed_by", needs)]
+
+    def drop_after(self, job: int, needs: int) -> None:
+        self._do("drop_after", job, needs)
+
+    def keep_attempt(self, row: Attempt) -> None:
+        self._do("keep_attempt", *row)
+
+    def attempts(self, job: int) -> list[Attempt]:
+        return [Attempt(*row) for row in self._all("attempts", job)]
+
+    def job_leases(self) -> list[Lease]:
+        return [Lease(*row) for row in self._run(SQL["job_leases"])]

@@ -104,7 +104,7 @@ SELECT count(*) FROM ticket
 WHERE lane = ? AND (urgency, since, id) >= (?, ?, ?) AND (urgency, since, id) < (?, ?, ?)
 
 -- name: add_lease
-INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: drop_lease
 DELETE FROM lease WHERE id = ? RETURNING *
@@ -132,7 +132,8 @@ SELECT machine, key, cls, sum(weight), count(*) FROM lease WHERE chain = 0
 GROUP BY machine, key, cls
 
 -- name: change_lease
-UPDATE lease SET chain = ?, lender = ?, pid = ?, cancel = ?, state = ?, tokens = ? WHERE id = ?
+UPDATE lease SET member = ?, chain = ?, lender = ?, pid = ?, cancel = ?, state = ?, tokens = ?
+WHERE id = ?
 
 -- name: rests
 SELECT place, seats, until, keep, granted, released, completed FROM rest
@@ -153,13 +154,13 @@ SELECT count, mean FROM history WHERE key = ?
 SELECT mean FROM history WHERE key = ?
 
 -- name: add_member
-INSERT OR REPLACE INTO member VALUES (?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO member VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: drop_member
 DELETE FROM member WHERE id = ?
 
 -- name: members
-SELECT id, machine, pid, pid_space, joined FROM member ORDER BY joined, id
+SELECT id, machine, pid, pid_space, joined, works FROM member ORDER BY joined, id
 
 -- name: add_event
 INSERT INTO event (at, kind, work, key, task, pool, text) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
@@ -187,3 +188,62 @@ SELECT * FROM (
     SELECT id, at, kind, work, key, task, pool, text FROM event
     WHERE work = ? AND id > ? ORDER BY id DESC LIMIT ?
 ) ORDER BY id
+
+-- name: add_job
+INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: job
+SELECT * FROM job WHERE id = ?
+
+-- name: change_job
+UPDATE job SET state = ?, code = ?, text = ?, key = ?, urgency = ?, since = ?, due = ?, expires = ?,
+    attempts = ?, parks = ?, started = ?, ended = ?, exit = ?, session = ?
+WHERE id = ?
+
+-- name: jobs
+SELECT * FROM job WHERE state = ? AND id > ? ORDER BY id LIMIT ?
+
+-- name: latest_jobs
+SELECT * FROM job WHERE state = ? ORDER BY id DESC LIMIT ?
+
+-- name: count_jobs
+SELECT count(*) FROM job WHERE state = ?
+
+-- name: due_jobs
+SELECT * FROM job WHERE due > 0 AND due <= ? ORDER BY due, id LIMIT ?
+
+-- name: next_due
+SELECT due FROM job WHERE due > 0 ORDER BY due LIMIT 1
+
+-- name: old_jobs
+SELECT id FROM job WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?
+
+-- name: drop_job
+DELETE FROM job WHERE id = ?
+
+-- name: drop_attempts
+DELETE FROM attempt WHERE job = ?
+
+-- name: add_after
+INSERT OR IGNORE INTO after VALUES (?, ?)
+
+-- name: needs_of
+SELECT needs FROM after WHERE job = ? ORDER BY needs
+
+-- name: needed_by
+SELECT job FROM after WHERE needs = ? ORDER BY job
+
+-- name: drop_needs
+DELETE FROM after WHERE job = ?
+
+-- name: drop_after
+DELETE FROM after WHERE job = ? AND needs = ?
+
+-- name: keep_attempt
+INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: attempts
+SELECT * FROM attempt WHERE job = ? ORDER BY number
+
+-- name: job_leases
+SELECT * FROM lease WHERE job > 0 ORDER BY id

@@ -1,0 +1,39 @@
+"""What `hold`, `release`, `move` and `retry` share: one thing, done to each of some jobs."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+
+from headgate.cli.common import open_anyway, parse_id, print_json, say
+from headgate.cli.queue import job_json
+from headgate.cli.submit import describe
+from headgate.errors import HeadgateError
+from headgate.gate.jobs import Jobs
+
+
+def add_ids(parser: ArgumentParser) -> None:
+    """The jobs that it is done to."""
+    parser.add_argument("ids", nargs="+", metavar="ID", help="as printed by headgate submit")
+    parser.add_argument("--json", action="store_true", help="print what became of each as JSON")
+
+
+def do(args: Namespace, act: Callable[[Jobs, int], None]) -> int:
+    """Do it to each; one to which it cannot be done does not keep the others."""
+    code = 0
+    found: list[dict[str, object]] = []
+    with open_anyway(args) as gate:
+        for text in args.ids:
+            try:
+                id = parse_id(text)
+                act(gate.jobs, id)
+                job = gate.jobs.status(id)
+            except HeadgateError as error:
+                code = code or error.exit_code
+                say(str(error))
+                found.append({"id": text, "error": str(error)})
+                continue
+            found.append(job_json(job))
+            if not args.json:
+                say(describe(job))
+    if args.json:
+        print_json(found)
+    return code

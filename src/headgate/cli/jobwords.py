@@ -1,0 +1,263 @@
+"""What `submit` can be told about a job: as options, or as fields of a line of JSON."""
+
+import json
+import os
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from headgate.core.amounts import parse_duration, shown
+from headgate.errors import UsageError
+from headgate.gate import Gate
+from headgate.gate.jobs import draft
+from headgate.ledger.jobs import Draft
+
+_FIELDS = (
+    "command",
+    "key",
+    "model",
+    "models",
+    "task",
+    "name",
+    "priority",
+    "weight",
+    "since",
+    "cwd",
+    "env",
+    "after",
+    "hold",
+    "expires",
+    "retries",
+    "escalate",
+    "fallback_after",
+    "attempts",
+    "grace",
+    "park",
+    "patience",
+    "stale_after",
+    "max_runtime",
+    "max_tool_calls",
+    "same_tool_calls",
+)
+_TIMES = ("patience", "stale_after", "max_runtime")
+_COUNTS = ("max_tool_calls", "same_tool_calls")
+_MOST_MISTAKES = 20
+_MOST_JOBS = 100_000
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """The options that say how a job is to be run and watched."""
+    parser.add_argument(
+        "--after", action="append", metavar="ID", help="start when that job is done"
+    )
+    parser.add_argument("--hold", action="store_true", help="wait for headgate release ID")
+    parser.add_argument(
+        "--expires", metavar="DUR", help="give up if not started by then (24h; never)"
+    )
+    parser.add_argument("--name", help="a name for people")
+    parser.add_argument("--cwd", metavar="DIR", help="where to run it (here)")
+    parser.add_argument("--env", action="append", metavar="K=V", help="set a variable for it")
+    parser.add_argument("--retries", metavar="N", help="try again so often if it fails (0)")
+    parser.add_argument(
+        "--escalate", action="store_true", help="a retry takes the next of its models"
+    )
+    parser.add_argument(
+        "--fallback-after", metavar="DUR", help="take the next of its models if full so long (5m)"
+    )
+    parser.add_argument("--attempts", metavar="N", help="runs at most, parked ones included (10)")
+    parser.add_argument("--grace", metavar="DUR", help="time to end by itself when cancelled (10s)")
+    parser.add_argument("--no-park", action="store_true", help="a rate limit is its own business")
+    parser.add_argument("--patience", metavar="DUR", help="how long it may only retry (90s)")
+    parser.add_argument("--stale-after", metavar="DUR", help="end it after so long without output")
+    parser.add_argument("--max-runtime", metavar="DUR", help="end it after so long")
+    parser.add_argument("--max-tool-calls", metavar="N", help="end it after so many tool calls")
+    parser.add_argument(
+        "--same-tool-calls", metavar="N", help="end it after so many equal ones in a row (100)"
+    )
+
+
+def from_options(args: Namespace, argv: list[str], gate: Gate) -> Draft:
+    """The job that a command line describes."""
+    said: dict[str, object] = {
+        "command": argv,
+        "model": args.model,
+        "task": args.task,
+        "name": args.name,
+        "priority": args.priority,
+        "weight": args.weight,
+        "since": args.since,
+        "cwd": args.cwd,
+        "env": dict(_pair(text) for text in args.env or ()),
+        "after": [word for text in args.after or () for word in text.split(",")],
+        "hold": args.hold,
+        "expires": args.expires,
+        "retries": args.retries,
+        "escalate": args.escalate,
+        "fallback_after": args.fallback_after,
+        "attempts": args.attempts,
+        "grace": args.grace,
+        "park": False if args.no_park else None,
+    }
+    said |= {name: getattr(args, name) for name in (*_TIMES, *_COUNTS)}
+    return read({name: value for name, value in said.items() if value is not None}, gate, {})
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"bad --env {shown(name)}: expected NAME=VALUE")
+    return name, value
+
+
+def from_lines(lines: Iterable[str], gate: Gate) -> list[Draft]:
+    """The jobs of a batch, a line of JSON each; all that is wrong with it is said at once."""
+    drafts: list[Draft] = []
+    wrong: list[str] = []
+    names: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            drafts.append(read(entry, gate, names))
+            if entry.get("name"):
+                names[str(entry["name"])] = -len(drafts)
+        except (UsageError, ValueError, RecursionError) as error:
+            wrong.append(f"line {number}: {error}")
+            drafts.append(draft(["?"]))
+        if len(drafts) > _MOST_JOBS:
+            raise UsageError(f"more than {_MOST_JOBS} jobs in one batch; split it")
+    if wrong:
+        more = len(wrong) - _MOST_MISTAKES
+        tail = [f"and {more} more like these"] if more > 0 else []
+        raise UsageError("\n".join(["nothing was submitted:", *wrong[:_MOST_MISTAKES], *tail]))
+    return drafts
+
+
+def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft:
+    """A job from what is said about it."""
+    if not isinstance(said, dict):
+        raise UsageError(f"found {shown(said)}, expected an object with a command")
+    for name in said:
+        if name not in _FIELDS:
+            raise UsageError(f"unknown field {shown(name)}; allowed: {', '.join(_FIELDS)}")
+    terms = gate.job_terms
+    argv = _command(said.get("command"))
+    keys = _keys(said)
+    env = said.get("env") or {}
+    if not isinstance(env, dict) or not all(isinstance(text, str) for text in env.values()):
+        raise UsageError(f"bad env {shown(env)}: expected an object of texts")
+    if not keys:
+        found = gate.key_of(argv, {**os.environ, **env})
+        keys = [found] if found else []
+    expires = said.get("expires", None if terms.expires is None else terms.expires / 1000)
+    return draft(
+        argv,
+        key=keys[0] if keys else None,
+        models=keys if len(keys) > 1 else (),
+        task=_text(said, "task") or os.environ.get("HEADGATE_TASK"),
+        name=_text(said, "name"),
+        priority=said.get("priority"),
+        since=gate.moment(_since(said.get("since"))),
+        weight=said.get("weight", 1),
+        cwd=_text(said, "cwd"),
+        env=env,
+        after=_after(said.get("after", ()), names),
+        hold=bool(said.get("hold")),
+        expires=expires,
+        retries=_whole(said, "retries", 0, 0, 1000),
+        escalate=bool(said.get("escalate")),
+        fallback_after=_time(said, "fallback_after", terms.fallback_after),
+        attempts=_whole(said, "attempts", terms.attempts, 1, 1000),
+        backoff=terms.backoff,
+        longest_backoff=terms.longest_backoff,
+        grace=_time(said, "grace", None),
+        terms=_terms(said),
+    )
+
+
+def _terms(said: Mapping[str, Any]) -> dict[str, int | bool | None]:
+    found: dict[str, int | bool | None] = {}
+    if said.get("park") is not None:
+        found["park"] = bool(said["park"])
+    for name in _TIMES:
+        if said.get(name) is not None:
+            found[name] = _time(said, name, None)
+    for name in _COUNTS:
+        if said.get(name) is not None:
+            found[name] = None if said[name] == "off" else _whole(said, name, 0, 1, 10**9)
+    if found.get("patience", 1) is None:
+        raise UsageError("bad patience 'off': to leave rate limits alone, use --no-park")
+    return found
+
+
+def _command(found: object) -> list[str]:
+    if isinstance(found, str) and found.strip():
+        return ["/bin/sh", "-c", found]
+    if isinstance(found, list) and found and all(isinstance(word, str) for word in found):
+        return found
+    raise UsageError(f"bad command {shown(found)}: expected a list of words, or a line for sh")
+
+
+def _keys(said: Mapping[str, Any]) -> list[str]:
+    found = said.get("models") or said.get("key") or said.get("model") or []
+    words = found.split(",") if isinstance(found, str) else found
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise UsageError(f"bad models {shown(found)}: expected PROVIDER/MODEL, or a list of them")
+    return [word.strip() for word in words]
+
+
+def _text(said: Mapping[str, Any], name: str) -> str | None:
+    found = said.get(name)
+    if found is not None and not isinstance(found, str):
+        raise UsageError(f"bad {name} {shown(found)}: expected text")
+    return found
+
+
+def _after(found: object, names: Mapping[str, int]) -> list[int]:
+    words = found if isinstance(found, (list, tuple)) else [found]
+    ids = []
+    for word in words:
+        text = str(word).strip()
+        if text in names:
+            ids.append(names[text])
+        elif text.isascii() and text.isdigit() and 0 < len(text) < 19 and int(text):
+            ids.append(int(text))
+        else:
+            raise UsageError(
+                f"bad --after {shown(word)}: expected the id of a job"
+                + (", or the name of an earlier one of this batch" if names else "")
+            )
+    return ids
+
+
+def _since(found: object) -> float | None:
+    if found is None:
+        return None
+    try:
+        moment = float(str(found))
+    except ValueError:
+        return time.time() - parse_duration(found, "since") / 1000
+    if moment < 100_000_000:
+        raise UsageError(
+            f"bad since {shown(found)}: expected seconds since the epoch, or a time ago such as 5m"
+        )
+    return moment
+
+
+def _time(said: Mapping[str, Any], name: str, usual: int | None) -> int | None:
+    found = said.get(name)
+    if found is None:
+        return usual
+    return None if found in ("off", "never") else parse_duration(found, name)
+
+
+def _whole(said: Mapping[str, Any], name: str, usual: int, least: int, most: int) -> int:
+    found = said.get(name)
+    if found is None:
+        return usual
+    text = str(found)
+    if text.isascii() and text.isdigit() and len(text) < 12 and least <= int(text) <= most:
+        return int(text)
+    raise UsageError(f"bad {name} {shown(found)}: expected a whole number from {least} to {most}")

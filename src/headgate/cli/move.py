@@ -1,0 +1,24 @@
+"""Give a waiting job another priority, or put it before all others of its priority."""
+
+from argparse import ArgumentParser, Namespace
+
+from headgate.cli import jobverb
+from headgate.errors import UsageError
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """What `move` takes."""
+    jobverb.add_ids(parser)
+    parser.add_argument("--first", action="store_true", help="before all others of its priority")
+    parser.add_argument(
+        "-p", "--priority", help="interactive, normal, background, or a number (higher goes first)"
+    )
+
+
+def run(args: Namespace) -> int:
+    """Move each."""
+    if not args.first and args.priority is None:
+        raise UsageError("say where to: headgate move ID --first, or -p PRIORITY")
+    return jobverb.do(
+        args, lambda jobs, id: jobs.move(id, priority=args.priority, first=args.first)
+    )

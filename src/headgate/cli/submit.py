@@ -1,0 +1,111 @@
+"""Hand in work: it waits in line, is started by a worker, and outlives this terminal."""
+
+import sys
+from argparse import REMAINDER, ArgumentParser, Namespace
+from typing import Any
+
+from headgate.cli import jobwords
+from headgate.cli.common import open_gate, print_json, say
+from headgate.cli.queue import job_json
+from headgate.core.amounts import show_duration
+from headgate.core.views import JobStatus
+from headgate.errors import UsageError
+from headgate.gate import Gate
+from headgate.ledger.jobs import Draft
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """What `submit` takes."""
+    parser.usage = "headgate submit [-m KEY[,KEY]] [--after ID] [--hold] [options] -- CMD..."
+    parser.epilog = (
+        "A batch comes as lines of JSON: headgate submit --batch - < jobs.jsonl, each with a "
+        "command (a list, or a line for sh) and any of the options above as fields. The id is "
+        "printed on stdout once the job is safe on disk."
+    )
+    parser.add_argument(
+        "-m",
+        "--model",
+        metavar="KEY",
+        help="what it uses; several, first choice first, fill {model} in CMD",
+    )
+    parser.add_argument("--task", metavar="ID", help="whom it is for")
+    parser.add_argument(
+        "-p", "--priority", help="interactive, normal, background, or a number (higher goes first)"
+    )
+    parser.add_argument(
+        "--weight", default="1", metavar="N", help="seats it takes in each pool (1)"
+    )
+    parser.add_argument("--since", metavar="TIME", help="when its prompt began")
+    jobwords.add_options(parser)
+    parser.add_argument("--batch", metavar="FILE", help="submit the jobs of a file, - for stdin")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print the id and nothing else")
+    parser.add_argument("--json", action="store_true", help="print all about it as JSON")
+    parser.add_argument(
+        "command", nargs=REMAINDER, metavar="CMD", help="the program and its arguments"
+    )
+
+
+def run(args: Namespace) -> int:
+    """Hand it in, and say where it stands."""
+    argv = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if bool(argv) == bool(args.batch):
+        raise UsageError("give either a program (headgate submit [options] -- CMD...) or --batch")
+    with open_gate(args) as gate:
+        if args.batch:
+            drafts = _batch(args.batch, gate)
+        else:
+            drafts = [jobwords.from_options(args, argv, gate)]
+        if not drafts:
+            say("nothing was submitted: there was no job in it")
+            return 0
+        found = gate.jobs.submit(drafts)
+        if not args.quiet:
+            _warn(drafts[0], gate)
+    _tell(found, args)
+    return 0
+
+
+def _warn(draft: Draft, gate: Gate) -> None:
+    """Say which of the terms that were given may end a healthy agent."""
+    from headgate.core.terms import judge
+
+    said: dict[str, Any] = dict(draft.spec.terms)
+    if said:
+        terms = gate.job_terms
+        for warning in judge(terms._replace(vigil=terms.vigil._replace(**said))):
+            say(f"warning: {warning}")
+
+
+def _batch(name: str, gate: Gate) -> list[Draft]:
+    try:
+        if name == "-":
+            return jobwords.from_lines(sys.stdin, gate)
+        with open(name, encoding="utf-8") as file:  # noqa: PTH123 - any name
+            return jobwords.from_lines(file, gate)
+    except UnicodeDecodeError:
+        raise UsageError(f"{name}: expected UTF-8 text, a line of JSON for each job") from None
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror}") from None
+
+
+def _tell(found: list[JobStatus], args: Namespace) -> None:
+    if args.json:
+        listed = [job_json(job) for job in found]
+        print_json(listed if args.batch else listed[0])
+        return
+    sys.stdout.write("".join(f"{job.id}\n" for job in found))
+    sys.stdout.flush()
+    if args.quiet:
+        return
+    if len(found) == 1:
+        say(describe(found[0]))
+    else:
+        say(f"{len(found)} jobs submitted, {found[0].id} to {found[-1].id}")
+
+
+def describe(job: JobStatus) -> str:
+    """Where a job stands, in a sentence."""
+    if job.position is not None:
+        eta = "" if job.eta is None else f", expected in about {show_duration(job.eta * 1000)}"
+        return f"job {job.id} is {job.state}, position {job.position}: {job.reason}{eta}"
+    return f"job {job.id} is {job.state}" + (f": {job.reason}" if job.reason else "")

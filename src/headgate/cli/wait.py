@@ -1,0 +1,43 @@
+"""Wait until jobs have ended; fails if one of them was not done."""
+
+import time
+from argparse import ArgumentParser, Namespace
+
+from headgate.cli.common import open_anyway, parse_id, print_json, say
+from headgate.cli.queue import job_json
+from headgate.core.amounts import parse_duration
+from headgate.core.jobs import DONE, ENDED
+
+FAILED = 1
+TOO_LONG = 124
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """What `wait` takes."""
+    parser.epilog = (
+        "Exits with 0 if all are done, 1 if one ended otherwise, 124 if it took too long."
+    )
+    parser.add_argument("ids", nargs="+", metavar="ID", help="as printed by headgate submit")
+    parser.add_argument("--timeout", metavar="DUR", help="wait at most so long, then exit 124")
+    parser.add_argument("--json", action="store_true", help="print what became of each as JSON")
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing")
+
+
+def run(args: Namespace) -> int:
+    """Wait for each."""
+    ids = [parse_id(text) for text in args.ids]
+    limit = None if args.timeout is None else parse_duration(args.timeout, "timeout") / 1000
+    deadline = None if limit is None else time.monotonic() + limit
+    found = []
+    with open_anyway(args) as gate:
+        for id in ids:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            job = gate.jobs.wait(id, left)
+            found.append(job)
+            if not args.quiet and not args.json:
+                say(f"job {id} is {job.state}" + (f": {job.reason}" if job.reason else ""))
+    if args.json:
+        print_json([job_json(job) for job in found])
+    if any(job.state not in ENDED for job in found):
+        return TOO_LONG
+    return 0 if all(job.state == DONE for job in found) else FAILED

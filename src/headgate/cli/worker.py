@@ -1,0 +1,59 @@
+"""Start jobs when there is room for them, until Ctrl-C; what it has started goes on without it."""
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from contextlib import suppress
+
+from headgate.cli.common import say
+from headgate.core.views import Event
+
+SHOWN = {
+    "queued",
+    "held",
+    "let_go",
+    "started",
+    "readmitted",
+    "adopted",
+    "parked",
+    "requeued",
+    "retried",
+    "fallback",
+    "done",
+    "failed",
+    "cancelled",
+    "expired",
+    "lost",
+    "limit_reduced",
+    "paused",
+    "store",
+}
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """What `worker` takes."""
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing about jobs")
+
+
+def run(args: Namespace) -> int:
+    """Work."""
+    from headgate.cli import draw
+    from headgate.cli.events import event_line
+    from headgate.work.worker import Places, Worker
+
+    pen = draw.pen()
+
+    def show(event: Event) -> None:
+        if not args.quiet and event.kind in SHOWN:
+            with suppress(OSError):
+                sys.stdout.write(f"{event_line(event, pen)}\n")
+                sys.stdout.flush()
+
+    store = args.store or os.environ.get("HEADGATE_STORE")
+    config = args.config_file or os.environ.get("HEADGATE_CONFIG")
+    worker = Worker(Places(store, config and os.path.abspath(config)), show)  # noqa: PTH100
+    say(f"worker {os.getpid()} is up; Ctrl-C ends it, what it has started goes on")
+    left = worker.run()
+    if left:
+        say(f"the worker has ended; {left} {'job goes' if left == 1 else 'jobs go'} on without it")
+    return 0

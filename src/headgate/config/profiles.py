@@ -1,0 +1,2 @@
+def all_profiles(config):
+    return ()

@@ -1,0 +1,102 @@
+"""What can be read off the books about jobs. Nothing here writes."""
+
+from collections.abc import Iterable
+
+from headgate.core.amounts import FOREVER
+from headgate.core.jobs import ENDED, HELD, PARKED, QUEUED, RUNNING, STATES
+from headgate.core.views import AttemptStatus, JobStatus
+from headgate.ledger import look
+from headgate.ledger.ledger import Ledger
+from headgate.ledger.rows import Job
+
+
+def job(ledger: Ledger, id: int, wall: float) -> JobStatus | None:
+    """One job; None if there is none with this id."""
+    row = ledger.tx.job(id)
+    return None if row is None else some(ledger, [row], wall)[0]
+
+
+def some(ledger: Ledger, rows: list[Job], wall: float, *, spots: bool = True) -> list[JobStatus]:
+    """Jobs as people want to see them, with the places of those that stand in line."""
+    in_line = [row.id for row in rows if spots and row.state in (QUEUED, PARKED)]
+    places = look.waiting(ledger, in_line, wall)
+    found = []
+    for row in rows:
+        spot = places.get(row.id)
+        lease = ledger.tx.lease(row.id) if row.state == RUNNING else None
+        code, text = row.code, row.text
+        if spot is not None:
+            code, text = spot.code, spot.reason
+        elif lease is not None and lease.cancel:
+            code, text = "cancelling", lease.cancel
+        found.append(
+            JobStatus(
+                id=row.id,
+                state=row.state,
+                code=code,
+                reason=text,
+                key=row.key,
+                task=row.task,
+                name=row.name,
+                label=row.label,
+                priority=-row.urgency,
+                weight=row.weight,
+                position=spot.position if spot else None,
+                eta=spot.eta if spot else None,
+                submitted=_wall(ledger, row.submitted, wall) or 0.0,
+                started=_wall(ledger, row.started, wall),
+                ended=_wall(ledger, row.ended, wall),
+                due=_wall(ledger, row.due, wall),
+                attempts=row.attempts,
+                exit=row.exit,
+                pid=lease.pid if lease else 0,
+            )
+        )
+    return found
+
+
+def _wall(ledger: Ledger, at: int, wall: float) -> float | None:
+    return None if not at or at >= FOREVER else wall - (ledger.now - at) / 1000
+
+
+def attempts(ledger: Ledger, id: int, wall: float) -> tuple[AttemptStatus, ...]:
+    """The attempts of a job."""
+    return tuple(
+        AttemptStatus(
+            number=row.number,
+            key=row.key,
+            started=_wall(ledger, row.started, wall) or 0.0,
+            ended=_wall(ledger, row.ended, wall),
+            code=row.code,
+            reason=row.text,
+            exit=row.exit,
+        )
+        for row in ledger.tx.attempts(id)
+    )
+
+
+def aside(ledger: Ledger, wall: float, most: int) -> list[JobStatus]:
+    """Jobs that wait for something else than seats: a person, another job, their next try."""
+    rows = ledger.tx.jobs(HELD, 0, most)
+    for state in (PARKED, QUEUED):
+        for row in ledger.tx.jobs(state, 0, most):
+            if len(rows) >= most:
+                break
+            if ledger.tx.ticket(row.id) is None:
+                rows.append(row)
+    return some(ledger, rows, wall)
+
+
+def finished(
+    ledger: Ledger, wall: float, most: int, states: Iterable[str] = ENDED
+) -> list[JobStatus]:
+    """The jobs that ended last, latest first."""
+    rows = [row for state in states for row in ledger.tx.jobs(state, -1, most)]
+    rows.sort(key=lambda row: (-row.ended, -row.id))
+    return some(ledger, rows[:most], wall)
+
+
+def counts(ledger: Ledger) -> dict[str, int]:
+    """How many jobs are in each state that any is in."""
+    found = {state: ledger.tx.count_jobs(state) for state in STATES}
+    return {state: count for state, count in found.items() if count}

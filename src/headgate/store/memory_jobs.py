@@ -1,0 +1,82 @@
+"""Jobs in the memory of one process: they end with it, so only tests and programs use them."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from headgate.ledger.rows import Attempt, Job
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class JobRows:
+    """The tables of jobs, and how a change to any table is undone."""
+
+    def __init__(self) -> None:
+        self._undo: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+        self._jobs: dict[int, Job] = {}
+        self._after: dict[tuple[int, int], None] = {}
+        self._attempts: dict[tuple[int, int], Attempt] = {}
+
+    def _set(self, table: dict[K, V], key: K, value: V) -> None:
+        if key in table:
+            self._undo.append((table.__setitem__, (key, table[key])))
+        else:
+            self._undo.append((table.pop, (key, None)))
+        table[key] = value
+
+    def _pop(self, table: dict[K, V], key: K) -> None:
+        if key in table:
+            self._undo.append((table.__setitem__, (key, table.pop(key))))
+
+    def add_job(self, row: Job) -> None:
+        self._set(self._jobs, row.id, row)
+
+    def job(self, id: int) -> Job | None:
+        return self._jobs.get(id)
+
+    def change_job(self, row: Job) -> None:
+        self._set(self._jobs, row.id, row)
+
+    def jobs(self, state: str, after: int, most: int) -> list[Job]:
+        found = sorted(row for row in self._jobs.values() if row.state == state and row.id > after)
+        return found[::-1][:most] if after < 0 else found[:most]
+
+    def count_jobs(self, state: str) -> int:
+        return sum(row.state == state for row in self._jobs.values())
+
+    def due_jobs(self, now: int, most: int) -> list[Job]:
+        due = (row for row in self._jobs.values() if 0 < row.due <= now)
+        return sorted(due, key=lambda row: (row.due, row.id))[:most]
+
+    def next_due(self) -> int:
+        return min((row.due for row in self._jobs.values() if row.due), default=0)
+
+    def old_jobs(self, before: int, most: int) -> list[int]:
+        old = (row for row in self._jobs.values() if 0 < row.ended < before)
+        return [row.id for row in sorted(old, key=lambda row: row.ended)][:most]
+
+    def drop_job(self, id: int) -> None:
+        self._pop(self._jobs, id)
+        for key in [key for key in self._attempts if key[0] == id]:
+            self._pop(self._attempts, key)
+        for pair in [pair for pair in self._after if pair[0] == id]:
+            self._pop(self._after, pair)
+
+    def add_after(self, job: int, needs: int) -> None:
+        self._set(self._after, (job, needs), None)
+
+    def needs_of(self, job: int) -> list[int]:
+        return sorted(needs for one, needs in self._after if one == job)
+
+    def needed_by(self, needs: int) -> list[int]:
+        return sorted(job for job, other in self._after if other == needs)
+
+    def drop_after(self, job: int, needs: int) -> None:
+        self._pop(self._after, (job, needs))
+
+    def keep_attempt(self, row: Attempt) -> None:
+        self._set(self._attempts, (row.job, row.number), row)
+
+    def attempts(self, job: int) -> list[Attempt]:
+        return sorted(row for row in self._attempts.values() if row.job == job)

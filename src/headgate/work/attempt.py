@@ -1,0 +1,258 @@
+"""One runner, one attempt: start the program, watch it, end it, tell how it ended.
+
+The program writes its log by itself. Four times a second the runner reads what is new there: a
+line by which the program tells of a rate limit becomes a signal to its pools at once, and if only
+such lines follow, the program is ended and its job parked (see `headgate.core.vigil`).
+"""
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headgate.core.jobs import CANCELLED, DONE, FAILED, LOST, PARKED, End, command, exit_text, load
+from headgate.core.profiles import Profile, find, resume
+from headgate.core.vigil import Terms, Verdict, Vigil
+from headgate.errors import HeadgateError, HoldExpiredError
+from headgate.gate import Gate
+from headgate.gate.crew import Taken
+from headgate.gate.strays import MARK, carriers, end, family
+from headgate.runner.child import MINDED, Child
+from headgate.work.output import Tail, log_path, open_log, trim
+
+if TYPE_CHECKING:
+    from headgate.core.jobs import Spec
+
+_LOOK = 0.25
+_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+
+
+class Watch(NamedTuple):
+    """What a runner has to know of the program that it looks after."""
+
+    vigil: Vigil
+    tail: Tail
+    log: int
+    log_size: int
+
+
+def run_order(order: dict[str, Any]) -> None:
+    """Run a job that a worker was given, or go on with one whose runner was killed."""
+    runner = Runner(order["store"], order["config"])
+    runner.run(int(order["job"]), str(order["worker"]), adopt=bool(order.get("adopt")))
+
+
+class Runner:
+    """A process that looks after one attempt."""
+
+    def __init__(self, store: str | None, config: str | None) -> None:
+        self._gate = Gate.open(store, config=config)
+        self._ending: list[HeadgateError] = []
+        self._stopped = ""
+
+    def run(self, id: int, worker: str, *, adopt: bool) -> None:
+        """Take the job over, and see it to the end of this attempt."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, MINDED)
+        crew = self._gate.crew
+        taken = crew.adopt(id, self._end) if adopt else crew.begin(id, worker, self._end)
+        if taken is not None:
+            try:
+                how = self._look_after(taken) if adopt else self._attempt(taken)
+            except Exception as error:
+                self._end_program(taken.lease.environment[MARK], None, 0.0)
+                text = f"headgate's own error: {type(error).__name__}: {error}"
+                crew.finish(taken.lease, End(LOST, "runner_error", text))
+                raise
+            crew.finish(taken.lease, how)
+        self._gate.close()
+
+    def _end(self, why: HeadgateError) -> None:
+        self._ending.append(why)
+        os.kill(os.getpid(), signal.SIGCHLD)
+
+    def _attempt(self, taken: Taken) -> End:
+        job, lease = taken
+        spec = load(job.spec)
+        path = log_path(self._gate.jobs.folder, job.id, job.attempts)
+        try:
+            log = open_log(path)
+        except OSError as error:
+            return End(FAILED, "no_log", f"cannot write its log {path}: {error.strerror}")
+        _redirect(log)
+        profile = find(spec.argv, self._gate.profiles())
+        argv = command(spec, job.key)
+        if job.session and job.parks:
+            argv = resume(profile, argv, job.session) or argv
+        environment = {**os.environ, **spec.env, **lease.environment, **self._about(taken)}
+        try:
+            os.chdir(spec.cwd)
+            child = Child(argv, environment, self._gate.life_fd, environment.get("PATH"))
+        except OSError as error:
+            what = argv[0] if error.filename != spec.cwd else f"in {spec.cwd}"
+            text = f"cannot start {what}: {error.strerror}"
+            code = 127 if isinstance(error, FileNotFoundError) else 126
+            return End(FAILED, "cannot_start", text, exit_text(code, 0))
+        self._gate.started(lease, child.pid)
+        vigil = self._vigil(spec, profile, job.key)
+        watch = Watch(vigil, Tail(path), log, self._gate.job_terms.log_size)
+        verdict = self._watch(taken, watch, child, spec)
+        self._clear_up(taken, child, spec)
+        self._feed(taken, watch, to_end=True)
+        return self._judge(child, vigil, verdict)
+
+    def _about(self, taken: Taken) -> dict[str, str]:
+        return {
+            "HEADGATE_JOB": str(taken.job.id),
+            "HEADGATE_ATTEMPT": str(taken.job.attempts),
+            "HEADGATE_STORE": self._gate.url,
+        }
+
+    def _vigil(self, spec: "Spec", profile: Profile, key: str) -> Vigil:
+        said: dict[str, Any] = dict(spec.terms)
+        terms: Terms = self._gate.job_terms.vigil._replace(**said)
+        return Vigil(profile, terms, self._gate.rules(), key.partition("/")[0], _now())
+
+    def _watch(
+        self, taken: Taken, watch: Watch, child: Child, spec: "Spec"
+    ) -> Verdict | HeadgateError | str | None:
+        """Look after the program until it has ended; why it was made to, or None."""
+        while child.status is None:
+            number = _next_signal(_LOOK)
+            child.reap()
+            if number in _STOPPING:
+                self._stopped = signal.Signals(number).name
+            self._feed(taken, watch)
+            why: Verdict | HeadgateError | str | None = (
+                self._ending[0] if self._ending else self._stopped or watch.vigil.verdict(_now())
+            )
+            if why and child.status is None:
+                self._end_program(taken.lease.environment[MARK], child, self._grace(spec))
+                return why
+        return None
+
+    def _feed(
+        self, taken: Taken, watch: Watch, *, to_end: bool = False, report: bool = True
+    ) -> None:
+        """Read what is new in the log; what it says about capacity is told at once."""
+        for line in watch.tail.lines(to_end=to_end):
+            found = watch.vigil.feed(line, _now(), time.time())
+            if found is not None and report:
+                taken.lease.tell(found)
+        trim(watch.log, watch.log_size)
+
+    def _grace(self, spec: "Spec") -> float:
+        return self._gate.grace if spec.grace is None else spec.grace / 1000
+
+    def _clear_up(self, taken: Taken, child: Child, spec: "Spec") -> None:
+        """End what a program left running: its job is over, and its seats are needed."""
+        mark = taken.lease.environment[MARK]
+        if child.reap() or (not child.adopts and carriers([mark])):
+            self._end_program(mark, child, self._grace(spec))
+
+    def _end_program(self, mark: str, child: Child | None, grace: float) -> None:
+        me = os.getpid()
+
+        def rest() -> set[int]:
+            ours: set[int] = set()
+            if child is not None:
+                child.reap()
+                ours = family(me) - {me} if child.adopts else family(child.pid)
+            return (ours | {pid for pids in carriers([mark]).values() for pid in pids}) - {me}
+
+        end(rest, grace)
+        if child is not None:
+            child.reap()
+
+    def _judge(self, child: Child, vigil: Vigil, why: Verdict | HeadgateError | str | None) -> End:
+        """How the attempt ended."""
+        code = os.waitstatus_to_exitcode(child.status) if child.status is not None else 0
+        code, number = (code, 0) if code >= 0 else (0, -code)
+        ended = End(DONE, "exit", "exit 0", exit_text(code, number), vigil.session)
+        match why:
+            case HoldExpiredError():
+                return ended._replace(state=FAILED, code="max_hold", text=str(why))
+            case HeadgateError():
+                return ended._replace(state=CANCELLED, code=CANCELLED, text=str(why))
+            case str() if why:
+                text = f"its runner was stopped by {why}"
+                return ended._replace(state=LOST, code="stopped", text=text)
+            case Verdict():
+                return _as_judged(ended, why, vigil)
+            case _:
+                pass
+        judged = vigil.outcome(code, number)
+        if judged is not None:
+            return _as_judged(ended, judged, vigil)
+        if number:
+            name = signal.Signals(number).name if number in _NAMES else f"signal {number}"
+            return ended._replace(state=FAILED, code="signal", text=f"killed by {name}")
+        if code:
+            return ended._replace(state=FAILED, text=f"exit {code}")
+        return ended
+
+    def _look_after(self, taken: Taken) -> End:
+        """Go on with a program whose runner was killed; how it ends, nobody can tell any more."""
+        job, lease = taken
+        spec = load(job.spec)
+        path = log_path(self._gate.jobs.folder, job.id, job.attempts)
+        log = open_log(path)
+        profile = find(spec.argv, self._gate.profiles())
+        vigil = self._vigil(spec, profile, job.key)
+        watch = Watch(vigil, Tail(path), log, self._gate.job_terms.log_size)
+        self._feed(taken, watch, report=False)
+        mark = lease.environment[MARK]
+        why: Verdict | HeadgateError | str | None = None
+        while carriers([mark]):
+            number = _next_signal(_LOOK)
+            if number in _STOPPING:
+                os._exit(1)  # the program goes on, and somebody else will look after it
+            self._feed(taken, watch)
+            why = self._ending[0] if self._ending else vigil.verdict(_now())
+            if why:
+                self._end_program(mark, None, self._grace(spec))
+                break
+        self._feed(taken, watch, to_end=True)
+        lost = End(LOST, "lost", "its runner was killed, so nobody knows how it ended")
+        lost = lost._replace(session=vigil.session)
+        if isinstance(why, HeadgateError):
+            return lost._replace(state=CANCELLED, code=CANCELLED, text=str(why))
+        judged = why if isinstance(why, Verdict) else vigil.outcome(1, 0)
+        return lost if judged is None else _as_judged(lost, judged, vigil)
+
+
+_NAMES = {int(number) for number in signal.valid_signals()}
+
+
+def _as_judged(ended: End, verdict: Verdict, vigil: Vigil) -> End:
+    return ended._replace(
+        state=PARKED if verdict.park else FAILED,
+        code=verdict.code,
+        text=verdict.text,
+        retry_after=vigil.retry_after,
+    )
+
+
+def _now() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def _redirect(log: int) -> None:
+    """What this process and its program write goes to the log from now on."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+
+
+def _next_signal(timeout: float) -> int:
+    """Sleep until a signal comes, or the time is up; 0 for none."""
+    if hasattr(signal, "sigtimedwait"):
+        found = signal.sigtimedwait(MINDED, timeout)
+        return 0 if found is None else found.si_signo
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if signal.sigpending() & set(MINDED):
+            return int(signal.sigwait(MINDED))
+        time.sleep(0.02)
+    return 0

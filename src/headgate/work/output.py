@@ -1,0 +1,123 @@
+"""The log of an attempt: the program writes it by itself, we read it as it grows.
+
+There is no pipe in between that could break or fill up. When a log becomes larger than allowed, its
+middle is given back to the file system: the beginning and the latest part stay, and so do all
+positions in the file.
+"""
+
+import os
+import re
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+_CHUNK = 1024 * 1024
+_LONGEST_LINE = 64 * 1024
+_HEAD = 64 * 1024
+_BLOCK = 4096
+_BREAK = re.compile(rb"[\r\n]+")
+_PUNCH = 0x02 | 0x01  # FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
+
+
+def log_path(folder: Path, job: int, attempt: int) -> Path:
+    """Where an attempt's output is."""
+    return folder / f"{job}.{attempt}.log"
+
+
+def open_log(path: Path) -> int:
+    """Open a log for a program to write to; everything goes to its end, whoever writes."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+class Tail:
+    """Reads the lines that a growing file gets."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._at = 0
+        self._rest = b""
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._fd)
+
+    def size(self) -> int:
+        """How long the file is."""
+        return os.fstat(self._fd).st_size
+
+    def lines(self, *, to_end: bool = False) -> list[str]:
+        """The lines since last time; at the end also one that was not completed."""
+        size = self.size()
+        if size < self._at:  # somebody has emptied it
+            self._at, self._rest = 0, b""
+        if size - self._at > _CHUNK:  # more than anyone reads at once: go on with the latest
+            self._at, self._rest = size - _CHUNK, b""
+        found: list[bytes] = []
+        while more := os.pread(self._fd, _CHUNK, self._at):
+            self._at += len(more)
+            *complete, self._rest = _BREAK.split(self._rest + more)
+            self._rest = self._rest[-_LONGEST_LINE:]
+            found += complete
+            if len(more) < _CHUNK:
+                break
+        if to_end and self._rest:
+            found.append(self._rest)
+            self._rest = b""
+        return [line.decode("utf-8", "replace") for line in found if line]
+
+
+def trim(fd: int, most: int) -> bool:
+    """Give the middle of a log back to the file system if it takes more room than allowed."""
+    seen = os.fstat(fd)
+    if seen.st_blocks * 512 <= most + most // 4:
+        return False
+    start, end = (
+        min(_HEAD, most // 4) // _BLOCK * _BLOCK,
+        (seen.st_size - most // 2) // _BLOCK * _BLOCK,
+    )
+    if end <= start:
+        return False
+    if not _punch(fd, start, end - start):
+        os.ftruncate(fd, 0)
+        with suppress(OSError):
+            os.write(fd, b"headgate: the log was too large, and begins anew here\n")
+    return True
+
+
+def _punch(fd: int, start: int, length: int) -> bool:
+    if sys.platform != "linux":
+        return False
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    offset, size = ctypes.c_longlong(start), ctypes.c_longlong(length)
+    return bool(libc.fallocate64(fd, _PUNCH, offset, size) == 0)
+
+
+def last_line(path: Path) -> str:
+    """The last line that says something, for people; empty if there is none."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 8192))
+            data = file.read()
+    except OSError:
+        return ""
+    lines = [line for line in _BREAK.split(data) if line.strip(b" \t\0")]
+    return readable(lines[-1].decode("utf-8", "replace")) if lines else ""
+
+
+_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+
+
+def readable(line: str, most: int = 200) -> str:
+    """A line without colours and other effects, and not too long."""
+    text = _CONTROL.sub("", line[:4096])
+    return "".join(c if c.isprintable() else " " for c in text).strip()[:most]
+
+
+def remove(folder: Path, job: int) -> None:
+    """Remove the logs of a job that is forgotten."""
+    for path in folder.glob(f"{job}.*.log"):
+        path.unlink(missing_ok=True)

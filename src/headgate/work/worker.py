@@ -1,0 +1,104 @@
+"""The loop of a worker: what was given to it is started, what lost its runner is adopted."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from headgate.core.views import Event
+from headgate.errors import StoreError
+from headgate.gate import Gate
+from headgate.work import output
+from headgate.work.attempt import run_order
+from headgate.work.nursery import Nursery
+
+_TICK = 1.0
+_ASK_AGAIN = 5.0
+_CLEAN = 60.0
+
+
+class Places(NamedTuple):
+    """Which store and which configuration, as they were named."""
+
+    store: str | None
+    config: str | None
+
+
+class Worker:
+    """A process that starts jobs. Make it before anything starts a thread: it forks."""
+
+    def __init__(self, places: Places, say: Callable[[Event], None]) -> None:
+        self._places = places
+        self._nursery = Nursery(run_order)
+        self._gate = Gate.open(places.store, config=places.config)
+        self._crew = self._gate.crew
+        self._folder: Path = self._gate.jobs.folder
+        self._say = say
+        self._called = threading.Event()
+        self._stopping = False
+        self._asked: dict[int, float] = {}
+        self._next_clean = 0.0
+        self._told = 0
+
+    @property
+    def gate(self) -> Gate:
+        """The gate that it works at."""
+        return self._gate
+
+    def stop(self, *_: object) -> None:
+        """End after this turn; what runs goes on."""
+        self._stopping = True
+        self._called.set()
+
+    def run(self) -> int:
+        """Work until told to stop; how many jobs go on by themselves."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self.stop)
+        latest = self._gate.events(most=1)
+        self._told = latest[-1].id if latest else 0
+        self._crew.enlist(self._called.set)
+        try:
+            while not self._stopping:
+                self._called.wait(_TICK)
+                self._called.clear()
+                try:
+                    self._turn()
+                except StoreError as error:
+                    self._say(Event(0, time.time(), "store", None, "", "", "", str(error)))
+                    time.sleep(_TICK)
+            self._crew.discharge()
+            return self._gate.jobs.counts().get("running", 0)
+        finally:
+            self._gate.close()
+            self._nursery.close()
+
+    def _turn(self) -> None:
+        if self._crew.due():
+            self._crew.tick(None)
+        self._start(self._crew.to_start(), adopt=False)
+        self._start(self._crew.unminded(), adopt=True)
+        self._tell()
+        if time.monotonic() >= self._next_clean:
+            self._next_clean = time.monotonic() + _CLEAN
+            for id in self._crew.tick(self._gate.job_terms.keep):
+                output.remove(self._folder, id)
+
+    def _start(self, ids: list[int], *, adopt: bool) -> None:
+        now = time.monotonic()
+        for id in ids:
+            if now - self._asked.get(id, -_ASK_AGAIN) >= _ASK_AGAIN:
+                self._asked[id] = now
+                store, config = self._places
+                order = {"store": store, "config": config, "job": id, "worker": self._crew.me}
+                if not self._nursery.ask(**order, adopt=adopt):
+                    self._nursery = Nursery(run_order)
+        if not adopt:
+            self._asked = {id: at for id, at in self._asked.items() if id in ids or now - at < 1}
+
+    def _tell(self) -> None:
+        while news := self._gate.events(after=self._told, most=1_000):
+            self._told = news[-1].id
+            for event in news:
+                self._say(event)
