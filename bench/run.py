@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-PARTS = ("memory", "commit", "handover", "line", "learn", "cli")
+PARTS = ("memory", "commit", "handover", "line", "learn", "jobs", "cli")
 
 
 def main(names: list[str]) -> int:

@@ -134,8 +134,8 @@ class Machine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.shot = self._shoot()
-        self.sent_before: dict[str, set[int]] = {}
-        """By pool: what was in flight when somebody last set its limit."""
+        self.set_at: dict[str, int] = {}
+        """By pool: when somebody last set its limit. What is sent in that moment is no news."""
 
     def teardown(self) -> None:
         if hasattr(self, "shot"):
@@ -312,7 +312,7 @@ class Machine(RuleBasedStateMachine):
                     probe=0, heard=now.heard, refusals=now.refusals
                 )
             fresh = f"{pool}={was.epoch}/" in row.sent and row.state == PENDING
-            fresh = fresh and id not in self.sent_before.get(pool, ())
+            fresh = fresh and row.granted > self.set_at.get(pool, -1)
             if kind == CONCURRENCY and fresh and now.refusals > was.refusals:
                 assert now.epoch == was.epoch + 1, "a cut was impossible"
         assert cuts <= 1
@@ -455,7 +455,7 @@ class Machine(RuleBasedStateMachine):
 
         _, after = self.transact(change, person=pool)
         if what not in {"pause", "resume"}:
-            self.sent_before[pool] = set(after.leases)
+            self.set_at[pool] = self.labs[0].now
         if what == "set":
             assert after.limits[pool] == number
 

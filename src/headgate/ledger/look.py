@@ -147,12 +147,30 @@ class Survey:
         tx = self.ledger.tx
         return tx.usual_hold(held) or tx.usual_hold(waiting)
 
-    def in_order(self) -> Iterator[tuple[Lane, Ticket]]:
-        """Everyone who waits, in the order of the line."""
+    def near(self, skip: int) -> tuple[Order | None, dict[int, int]]:
+        """A place in the line that at most so many are before, and how many of each lane are."""
+        marks = sorted(mark for lane in self.lanes for mark in self.ledger.tx.marks(lane))
+        low, high = 0, len(marks)
+        while low < high:
+            middle = (low + high) // 2
+            if sum(self._before(marks[middle]).values()) <= skip:
+                low = middle + 1
+            else:
+                high = middle
+        if not low:
+            return None, dict.fromkeys(self.lanes, 0)
+        return marks[low - 1], self._before(marks[low - 1])
+
+    def _before(self, place: Order) -> dict[int, int]:
+        return {lane: self.ledger.tx.rank(lane, place) for lane in self.lanes}
+
+    def in_order(self, since: Order | None = None) -> Iterator[tuple[Lane, Ticket]]:
+        """Everyone who waits, in the order of the line, from a place on."""
+        after = None if since is None else (*since[:2], since[2] - 1)
         queue: list[tuple[Order, int, Iterator[Ticket]]] = []
         tickets: dict[int, Ticket] = {}
         for lane in self.lanes:
-            rows = self._rows(lane)
+            rows = self._rows(lane, after)
             first = next(rows, None)
             if first is not None:
                 tickets[lane] = first
@@ -166,8 +184,7 @@ class Survey:
                 tickets[lane] = following
                 heappush(queue, (following.order, lane, rows))
 
-    def _rows(self, lane: int) -> Iterator[Ticket]:
-        after: Order | None = None
+    def _rows(self, lane: int, after: Order | None) -> Iterator[Ticket]:
         while rows := self.ledger.tx.page(lane, after, _PAGE):
             yield from rows
             after = rows[-1].order
@@ -411,9 +428,9 @@ def queue(ledger: Ledger, wall: float, most: int = 100, skip: int = 0) -> Queue:
     """What runs and what waits. Positions are counted on the way, not looked up one by one."""
     survey = Survey(ledger)
     leases = ledger.tx.leases(0, max(1, most))
-    passed = dict.fromkeys(survey.lanes, 0)
+    start, passed = survey.near(skip)
     page: list[Waiting] = []
-    for index, (lane, ticket) in enumerate(survey.in_order()):
+    for index, (lane, ticket) in enumerate(survey.in_order(start), sum(passed.values())):
         if index >= skip + most:
             break
         if index >= skip:

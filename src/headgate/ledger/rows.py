@@ -227,6 +227,9 @@ class Tx(Protocol):
     def rank(self, lane: int, order: Order) -> int:
         """How many tickets of a lane stand before a place in the line."""
 
+    def marks(self, lane: int) -> list[Order]:
+        """Places in a lane's line that at most about a thousand tickets lie between."""
+
     def set_overtaken(self, id: int, overtaken: str) -> None:
         """Remember where and when a ticket was overtaken."""
 

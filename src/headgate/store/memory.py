@@ -182,6 +182,9 @@ class _Rows(JobRows):
     def rank(self, lane: int, order: Order) -> int:
         return self._lines[lane].rank(order)
 
+    def marks(self, lane: int) -> list[Order]:
+        return self._lines[lane].marks()
+
     def set_overtaken(self, id: int, overtaken: str) -> None:
         self._set(self._tickets, id, self._tickets[id]._replace(overtaken=overtaken))
 

@@ -45,6 +45,10 @@ class Ordered:
         """The smallest place."""
         return self._firsts[0] if self._firsts else None
 
+    def marks(self) -> list[Order]:
+        """Places that at most a few hundred others lie between."""
+        return list(self._firsts)
+
     def rank(self, order: Order) -> int:
         """How many places are smaller than this one."""
         at = bisect_right(self._firsts, order) - 1

@@ -167,6 +167,9 @@ class SqliteRows:
         before = self._one("before_stretch", lane, *start)[0]
         return int(before + self._one("within_stretch", lane, *start, *order)[0])
 
+    def marks(self, lane: int) -> list[Order]:
+        return [tuple(row) for row in self._all("marks", lane)]
+
     def set_overtaken(self, id: int, overtaken: str) -> None:
         self._do("set_overtaken", overtaken, id)
 

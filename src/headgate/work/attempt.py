@@ -8,6 +8,7 @@ such lines follow, the program is ended and its job parked (see `headgate.core.v
 import os
 import signal
 import time
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headgate.core.jobs import CANCELLED, DONE, FAILED, LOST, PARKED, End, command, exit_text, load
@@ -40,6 +41,25 @@ def run_order(order: dict[str, Any]) -> None:
     """Run a job that a worker was given, or go on with one whose runner was killed."""
     runner = Runner(order["store"], order["config"])
     runner.run(int(order["job"]), str(order["worker"]), adopt=bool(order.get("adopt")))
+
+
+def warm() -> None:
+    """Load what every runner needs, once for all: they are forked from whoever did this."""
+    for name in _NEEDED:
+        import_module(name)
+
+
+_NEEDED = (
+    "ctypes",
+    "json",
+    "psutil",
+    "headgate.config.check",
+    "headgate.config.profiles",
+    "headgate.core.verdicts",
+    "headgate.gate.crew",
+    "headgate.gate.jobs",
+    "headgate.store.sqlite",
+)
 
 
 class Runner:

@@ -11,7 +11,7 @@ from headgate.core.views import Event
 from headgate.errors import StoreError
 from headgate.gate import Gate
 from headgate.work import output
-from headgate.work.attempt import run_order
+from headgate.work.attempt import run_order, warm
 from headgate.work.nursery import Nursery
 
 _TICK = 1.0
@@ -31,6 +31,7 @@ class Worker:
 
     def __init__(self, places: Places, say: Callable[[Event], None]) -> None:
         self._places = places
+        warm()
         self._nursery = Nursery(run_order)
         self._gate = Gate.open(places.store, config=places.config)
         self._crew = self._gate.crew

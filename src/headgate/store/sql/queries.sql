@@ -82,6 +82,9 @@ ORDER BY urgency DESC, since DESC, id DESC LIMIT 1
 SELECT urgency, since, id, tickets FROM stretch WHERE lane = ?
 ORDER BY urgency, since, id LIMIT 1
 
+-- name: marks
+SELECT urgency, since, id FROM stretch WHERE lane = ? ORDER BY urgency, since, id
+
 -- name: add_stretch
 INSERT INTO stretch VALUES (?, ?, ?, ?, ?)
 

@@ -1,0 +1,56 @@
+"""A box in which jobs are submitted and worked on, by real processes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import HEADGATE, LONG, STEADY, Box, Program, until
+
+
+class JobBox(Box):
+    """A box with what tests of jobs do again and again."""
+
+    def worker(self, *words: str) -> Program:
+        """A worker that is up."""
+        program = self.start(HEADGATE, "worker", *words)
+        assert "is up" in program.line(stream="stderr")
+        return program
+
+    def submit(self, *words: str) -> int:
+        """The id of a job that was submitted."""
+        return int(self.headgate("submit", "-q", *words))
+
+    def job(self, id: int) -> dict[str, Any]:
+        """All that is known of a job."""
+        found: dict[str, Any] = json.loads(self.headgate("why", str(id), "--json"))
+        return found
+
+    def state(self, id: int) -> str:
+        """The state of a job, read from its row."""
+        states = {row[0]: row[1] for row in self.rows("job")}
+        return str(states[id])
+
+    def until_state(self, id: int, *states: str, within: float = LONG) -> str:
+        """Wait until a job is in one of some states."""
+        return until(lambda: (it := self.state(id)) in states and it, within=within) or ""
+
+    def runner(self, id: int) -> int:
+        """The process that looks after a job."""
+        member = next(row[7] for row in self.rows("lease") if row[0] == id)
+        return int(next(row[2] for row in self.rows("member") if row[0] == member))
+
+    def log(self, id: int, attempt: int = 1) -> str:
+        """What a job has written."""
+        return Path(f"{self.path}.logs", f"{id}.{attempt}.log").read_text()
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[JobBox]:
+    box = JobBox(tmp_path)
+    box.defaults = STEADY
+    box.config("")
+    yield box
+    box.close()

@@ -1,0 +1,71 @@
+"""Whatever is killed: no job is lost, none runs twice, and each ends once, with its reason."""
+
+import os
+import signal
+from pathlib import Path
+
+from tests.support import until
+from tests.work.conftest import JobBox
+
+LONG_JOB = ("sh", "-c", "echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo bye")
+
+
+def _pid(box: JobBox) -> int:
+    path = box.folder / "pid"
+    return int(until(lambda: path.exists() and path.read_text().strip()) or 0)
+
+
+def test_a_job_outlives_its_worker(box: JobBox) -> None:
+    """A worker that is killed harms nothing: its jobs go on, and tell of their ends themselves."""
+    worker = box.worker()
+    id = box.submit("--cwd", str(box.folder), "--", *LONG_JOB)
+    _pid(box)
+    worker.kill()
+    assert box.state(id) == "running"
+    (box.folder / "go").touch()
+    box.until_state(id, "done")
+    assert box.log(id) == "bye\n"
+    assert box.job(id)["exit"] == "0:0"
+
+
+def test_a_job_outlives_its_runner(box: JobBox) -> None:
+    """A runner that is killed is replaced while its program goes on; then it is tried again."""
+    box.worker()
+    id = box.submit("--cwd", str(box.folder), "--", *LONG_JOB)
+    agent = _pid(box)
+    first = until(lambda: box.runner(id))
+    os.kill(first, signal.SIGKILL)
+    until(lambda: box.events("adopted"))
+    os.kill(agent, 0)
+    assert box.runner(id) != first
+    (box.folder / "go").touch()
+    box.until_state(id, "done")
+    assert box.job(id)["attempts"][0]["code"] == "lost"
+    assert len(box.job(id)["attempts"]) == 2
+
+
+def test_both_killed(box: JobBox) -> None:
+    """With worker and runner killed, the program keeps its seat and the job is not started twice."""
+    worker = box.worker()
+    id = box.submit("--cwd", str(box.folder), "--", *LONG_JOB)
+    agent = _pid(box)
+    runner = until(lambda: box.runner(id))
+    worker.kill()
+    os.kill(runner, signal.SIGKILL)
+    assert [row["id"] for row in box.running()] == [id]
+    os.kill(agent, signal.SIGKILL)
+    box.until_state(id, "running")
+    until(lambda: not box.running())
+    assert box.state(id) == "queued"
+    box.worker()
+    (box.folder / "go").touch()
+    box.until_state(id, "done")
+
+
+def test_nobody_is_there(box: JobBox) -> None:
+    """A submitted job survives everything, and is started by the first worker that comes."""
+    id = box.submit("--", "sh", "-c", "echo here")
+    assert box.job(id)["code"] == "no_worker"
+    box.worker()
+    box.until_state(id, "done")
+    assert Path(box.headgate("logs", str(id), "--path").strip()).read_text() == "here\n"
