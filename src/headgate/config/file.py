@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.config.words import label
 from headgate.core.pools import Declared
-from headgate.core.terms import JobTerms
 from headgate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ class Config(NamedTuple):
     """The `adapt` and `cooldown` of every pool but host that does not say otherwise."""
     classify: "tuple[Rule, ...]" = ()
     """Rules for reading answers, which come before the built-in ones."""
-    jobs: JobTerms = JobTerms()
 
 
 def default_path() -> Path:

@@ -1,2 +1,0 @@
-def all_profiles(config):
-    return ()
