@@ -262,9 +262,14 @@ def test_long_runs_are_thinned_for_the_picture(tmp_path: Path) -> None:
 
     points = [Point(n, 4 - (n > 5_001), n % 3, 4, n // 4_999) for n in range(9_000)]
     found = _thinned(points)
-    assert len(found) < 5_000
-    for n in (4_999, 5_002):
+    assert len(found) < 1_005
+    for n in (0, 4_999, 5_002, 8_999):
         assert points[n] in found
+    restless = [Point(n, n % 7, n % 3, 4, n) for n in range(90_000)]
+    found = _thinned(restless)
+    assert len(found) < 1_005
+    assert (found[0], found[-1]) == (restless[0], restless[-1])
+    assert _thinned(points[:1_000]) == points[:1_000]
 
 
 def test_run_prints_a_line_for_each(ask: Ask, tmp_path: Path) -> None:
