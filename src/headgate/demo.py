@@ -21,6 +21,8 @@ from headgate.gate import Gate
 
 OPUS, SONNET = "anthropic/claude-opus-4-6", "anthropic/claude-sonnet-4-6"
 LIMITS = {"anthropic/claude-opus-*": 3, "host": 7}
+_SETTINGS = '[defaults]\ncooldown = "0s"\n'
+"""No provider is asked here, so no freed seat has to rest until one has noticed."""
 _AGENT = """
 import os, sys, time
 notes, model, task, seconds = sys.argv[1:]
@@ -55,8 +57,8 @@ class _Demo:
         self.plain = plain
         self.notes = folder / "notes"
         settings = folder / "config.toml"
-        for file in (self.notes, settings):
-            file.touch()
+        self.notes.touch()
+        settings.write_text(_SETTINGS)
         view = ",".join(f"{pool}={limit}" for pool, limit in LIMITS.items())
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("HEADGATE_")},
@@ -74,7 +76,7 @@ class _Demo:
         print(
             f"{agents} agents want to work at once: {(agents + 1) // 2} on opus (3 at a time), the "
             "others on sonnet (no limit\nof its own); the machine takes 7 in all. "
-            "One will be killed on the way.\n"
+            "One that still runs after 3s will be killed.\n"
         )
         try:
             for number in range(agents):
@@ -179,8 +181,10 @@ class _Demo:
             f"At most {most_opus} opus agents ran at once (cap 3), and {most} in all (cap 7), "
             "by their own notes."
         )
-        for task in self.killed:
-            print(f"{task} was killed with its wrapper; its seat was free again at once.")
+        for task, at in self.killed.items():
+            soon = min((stay.begin for stay in opus if stay.begin > at), default=None)
+            after = f"; the next opus agent began {(soon - at) * 1000:.0f} ms later" if soon else ""
+            print(f"{task} was killed with its wrapper{after}.")
         kept = most_opus <= LIMITS["anthropic/claude-opus-*"] and most <= LIMITS["host"]
         print("The caps held." if kept else "A cap was broken. That is a bug: please report it.")
         print(

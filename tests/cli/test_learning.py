@@ -285,6 +285,29 @@ def test_rates_and_spacing_are_shown_and_explained(box: Box, ask: Ask) -> None:
     assert waiter.wait() != 0
 
 
+def test_no_seat_is_free_while_a_rate_is_used_up(box: Box, ask: Ask) -> None:
+    """Status says what is short and until when, and agrees with capacity."""
+    box.config(
+        '[defaults]\ncooldown = "0s"\n[pools.a]\nlimit = 4\nrpm = 1\n'
+        '[pools.b]\nlimit = 4\ntpm = 10\n[pools.c]\nlimit = 4\nspacing = "5m"\n'
+        "[pools.d]\nlimit = 4\nrpm = 2\n"
+    )
+    gate = box.gate()
+    for key in ("a/x", "b/x", "c/x", "d/x"):
+        with gate.slot(key, tokens=10):
+            pass
+    found = {pool.pool: (pool.free, pool.short_of) for pool in gate.status().pools}
+    assert [found[name] for name in "abcd"] == [(0, "rpm"), (0, "tpm"), (0, "spacing"), (4, "")]
+    shown = ask("status").out
+    assert "rpm used up, next start in " in shown
+    assert "tpm used up, next start in " in shown
+    (row,) = (line for line in shown.splitlines() if line.startswith("c "))
+    assert row.split()[2:6] == ["0/4", "0", "next", "start"]
+    pools = {row["pool"]: row for row in json.loads(ask("status", "--json").out)["pools"]}
+    assert pools["a"]["next_start"].endswith("Z")
+    assert pools["d"]["next_start"] is None
+
+
 def test_agents_outside_headgate_are_shown(box: Box) -> None:
     """A process that never asked takes a seat, in the bar and in the figures."""
     token = f"agent-{box.folder.name}"

@@ -75,9 +75,10 @@ def test_a_pause_only_moves_forward(full: Gate, ask: Ask) -> None:
     assert pool_of(full, "a").paused_until is None
 
 
-def test_nothing_pauses_for_more_than_a_day(ask: Ask) -> None:
+@pytest.mark.parametrize("long", ["30d", "1000d", "1e300"])
+def test_nothing_pauses_for_more_than_a_day(ask: Ask, long: str) -> None:
     """Whatever upstream says; and a pool that nobody has mentioned is pointed out."""
-    said = ask("report", "umans", QUOTA, "--retry-after", "30d")
+    said = ask("report", "umans", QUOTA, "--retry-after", long)
     assert said.err == f"headgate: umans: paused for 24h, a day is the most{NEW}\n"
     said = ask("report", "mistral", CONCURRENCY)
     assert said.err == f"headgate: mistral: no limit to reduce and paused for 30s{NEW}\n"

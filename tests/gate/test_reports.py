@@ -222,6 +222,17 @@ def test_words_that_are_none(open_gate: Opener) -> None:
     lease.release()
 
 
+@pytest.mark.parametrize("long", ["1000d", 40_000_000, 1e300, float("inf")])
+def test_no_wait_is_longer_than_a_day(open_gate: Opener, long: float | str) -> None:
+    """However long upstream asks to be left alone, it is asked again after a day."""
+    gate = open_gate()
+    gate.report("a", "quota-gone", retry_after=long)
+    status = gate.status()
+    until = status.pool("a").paused_until
+    assert until is not None
+    assert until - status.at == pytest.approx(86_400, abs=60)
+
+
 @pytest.mark.usefixtures("pool_a")
 def test_whoever_waits_knows_until_when(open_gate: Opener) -> None:
     """`why` names what upstream said and how long it is, and resuming lets the waiter in."""

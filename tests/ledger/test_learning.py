@@ -20,7 +20,7 @@ from headgate.core.signals import (
     Signal,
 )
 from headgate.errors import UsageError
-from headgate.ledger import admit, learn, leave, metering, outlook, tune, watch
+from headgate.ledger import admit, learn, leave, metering, outlook, tune, upstream, watch
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Lease, Member
@@ -83,7 +83,9 @@ class Lab(World):
 
         def record(ledger: Ledger) -> None:
             asked = ledger.now - ago
-            learn.record(ledger, pool, reading, asked=asked, problem="" if reading else "timeout")
+            upstream.record(
+                ledger, pool, reading, asked=asked, problem="" if reading else "timeout"
+            )
 
         self.run(record)
 
@@ -772,7 +774,7 @@ def test_an_answer_that_overtook_an_older_one(lab: Lab) -> None:
 
 
 def claim(lab: Lab, member: str) -> bool:
-    return lab.run(lambda ledger: learn.claim(ledger, "a", member, 7_000))
+    return lab.run(lambda ledger: upstream.claim(ledger, "a", member, 7_000))
 
 
 def test_one_asks_at_a_time(lab: Lab) -> None:
@@ -885,12 +887,12 @@ def test_starts_keep_their_distance(lab: Lab) -> None:
 def test_foreign_programs_take_seats(lab: Lab) -> None:
     """What was seen on each machine counts, until it is seen no more; a restart keeps it."""
     lab.declare(a=Declared(limit=3, cooldown=0, observe=("x",)))
-    lab.run(lambda ledger: learn.sighted(ledger, "s", {"a": 2}))
+    lab.run(lambda ledger: upstream.sighted(ledger, "s", {"a": 2}))
     first, second = lab.ask(), lab.ask()
     lab.restart()
     assert lab.pool("a").foreign == 2
     assert lab.waiting() == [second]
-    lab.run(lambda ledger: learn.sighted(ledger, "s", {"a": 0}))
+    lab.run(lambda ledger: upstream.sighted(ledger, "s", {"a": 0}))
     assert lab.held() == [first, second]
 
 

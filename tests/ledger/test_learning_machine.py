@@ -17,7 +17,7 @@ from headgate.core.keys import matches
 from headgate.core.law import Learned
 from headgate.core.pools import LEARN, Declared
 from headgate.core.signals import ACCEPTED, CONCURRENCY, OVERLOADED, QUOTA, RATE, Reading, Signal
-from headgate.ledger import admit, learn, leave, look, outlook, tune
+from headgate.ledger import admit, learn, leave, look, outlook, tune, upstream
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import PENDING, Lease, Member
@@ -340,7 +340,7 @@ class Machine(RuleBasedStateMachine):
         reading = None if used is None else Reading(used, limit, closed_for=closed)
 
         def record(ledger: Ledger) -> None:
-            learn.record(
+            upstream.record(
                 ledger, "u", reading, asked=ledger.now - ago, problem="" if reading else "x"
             )
 

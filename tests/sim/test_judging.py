@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import signal
 import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from statistics import fmean
@@ -51,6 +53,30 @@ def scenario_file(folder: Path, name: str, **said: object) -> Path:
 
 def case(governor: str = "learn", **changes: Any) -> Case:  # noqa: ANN401 - the fields of a case
     return Case(TINY, governor, 1)._replace(**changes)
+
+
+_CREW = """
+from headgate.sim.compare import crew
+import time
+def work(number):
+    print("at work", flush=True)
+    time.sleep(600)
+try:
+    with crew(2) as pool:
+        pool.map(work, [1, 2], chunksize=1)
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+"""
+
+
+def test_ctrl_c_ends_all_runs_without_a_word(box: Box) -> None:
+    """A terminal sends it to every process of the command; only the first has to mind."""
+    program = box.start(sys.executable, "-c", _CREW, start_new_session=True)
+    assert [program.line(), program.line()] == ["at work", "at work"]
+    os.killpg(program.pid, signal.SIGINT)
+    assert program.line() == "stopped"
+    assert program.wait() == 0
+    assert program.line(stream="stderr") == ""
 
 
 def test_a_score_is_a_share_of_what_an_oracle_gets_done() -> None:
@@ -236,9 +262,14 @@ def test_long_runs_are_thinned_for_the_picture(tmp_path: Path) -> None:
 
     points = [Point(n, 4 - (n > 5_001), n % 3, 4, n // 4_999) for n in range(9_000)]
     found = _thinned(points)
-    assert len(found) < 5_000
-    for n in (4_999, 5_002):
+    assert len(found) < 1_005
+    for n in (0, 4_999, 5_002, 8_999):
         assert points[n] in found
+    restless = [Point(n, n % 7, n % 3, 4, n) for n in range(90_000)]
+    found = _thinned(restless)
+    assert len(found) < 1_005
+    assert (found[0], found[-1]) == (restless[0], restless[-1])
+    assert _thinned(points[:1_000]) == points[:1_000]
 
 
 def test_run_prints_a_line_for_each(ask: Ask, tmp_path: Path) -> None:

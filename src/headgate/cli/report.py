@@ -45,7 +45,7 @@ def run(args: Namespace) -> int:
     _check_options(args, signal)
     retry_after = None
     if args.retry_after is not None:
-        retry_after = parse_duration(args.retry_after, "--retry-after")
+        retry_after = parse_duration(args.retry_after, "--retry-after", bounded=False)
     in_use = None if args.in_use is None else _number(args.in_use)
     limit = None if args.limit is None else parse_limit(args.limit, "--limit")
     note = parse_note(args.note)

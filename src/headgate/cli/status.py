@@ -64,7 +64,14 @@ def pool_json(pool: PoolStatus) -> dict[str, Any]:
     if pool.paused:
         until = BY_HAND if pool.paused_until is None else draw.iso(pool.paused_until)
     probe = None if pool.next_probe is None else draw.iso(pool.next_probe)
-    return {**pool._asdict(), "paused_until": until, "next_probe": probe, "free": pool.free}
+    start = None if pool.next_start is None else draw.iso(pool.next_start)
+    return {
+        **pool._asdict(),
+        "paused_until": until,
+        "next_probe": probe,
+        "next_start": start,
+        "free": pool.free,
+    }
 
 
 def lines(status: Status, pen: draw.Pen) -> list[str]:
@@ -139,6 +146,9 @@ def _odd(pool: PoolStatus, at: float) -> list[str]:
         parts.append("paused until resumed")
     elif pool.paused and pool.paused_until is not None:
         parts.append(f"paused for {show_duration((pool.paused_until - at) * 1000)}")
+    if pool.next_start is not None:
+        used_up = "" if pool.short_of == "spacing" else f"{pool.short_of} used up, "
+        parts.append(f"{used_up}next start in {show_duration((pool.next_start - at) * 1000)}")
     if pool.limit is not None and pool.in_use > pool.limit:
         parts.append(f"drains to {pool.limit}")
     if pool.auto_reduced:

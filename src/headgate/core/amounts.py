@@ -19,8 +19,11 @@ LONGEST = "366d"
 """The longest duration."""
 
 
-def parse_duration(value: object, what: str = "duration") -> int:
-    """Milliseconds from `2s`, `1m30s`, `500ms`, `1h`, or a plain number of seconds."""
+def parse_duration(value: object, what: str = "duration", *, bounded: bool = True) -> int:
+    """Milliseconds from `2s`, `1m30s`, `500ms`, `1h`, or a plain number of seconds.
+
+    One that is too long is an error, unless the caller makes it shorter (`bounded`).
+    """
     total: float | None = None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         total = min(value, _LONGEST_MS) * 1_000
@@ -36,7 +39,7 @@ def parse_duration(value: object, what: str = "duration") -> int:
             f"bad {what} {shown(value)}: "
             "expected a time such as 2s, 500ms, 1m30s, 1h or 30 (seconds)"
         )
-    if total > _LONGEST_MS:
+    if total > _LONGEST_MS and (bounded or math.isinf(total)):
         raise UsageError(f"bad {what} {shown(value)}: at most {LONGEST} is allowed")
     return round(total)
 

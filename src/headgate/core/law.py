@@ -16,8 +16,8 @@ and its *level*: how many were in flight with it.
 How soon a bar is tried again is a matter of price. Below the best level, much can be won by finding
 out that the trouble is over, and little is lost while little is running: the further below, the
 sooner. At the best level there is nothing known to be won: hours. Where requests that follow a
-refusal are seen to be no slower than others, refusals cost nothing but good manners, and a
-thousand served requests buy a try at the next level.
+refusal are seen to be no slower than others, refusals cost nothing but good manners, and
+hundreds of served requests buy a try at the next level.
 """
 
 from functools import lru_cache
@@ -168,11 +168,11 @@ def barred(it: Learned, level: int, now: int) -> bool:
     return any(bar.level <= level and now < bar.until for bar in it.bars)
 
 
-def _may_be_bought(it: Learned, level: int, pace: Pace, now: int, tuning: Tuning = USUAL) -> bool:
+def _may_be_bought(it: Learned, level: int, pace: Pace, now: int) -> bool:
     return (
         level > it.best
-        and pace.served - it.served_then >= tuning.manners
-        and now - it.refused_at >= tuning.rest
+        and pace.served - it.served_then >= USUAL.manners
+        and now - it.refused_at >= USUAL.rest
         and price(pace) == FREE
     )
 

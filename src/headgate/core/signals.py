@@ -78,9 +78,7 @@ def parse_wait(value: object) -> int | None:
     """For how long upstream asks to be left alone; more than a day is a day."""
     if value is None:
         return None
-    if isinstance(value, (int, float)) and value > LONGEST_PAUSE:
-        return LONGEST_PAUSE
-    return parse_duration(value, "retry_after")
+    return min(parse_duration(value, "retry_after", bounded=False), LONGEST_PAUSE)
 
 
 def pause_length(retry_after: int | None) -> int:

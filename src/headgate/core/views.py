@@ -56,6 +56,10 @@ class PoolStatus(NamedTuple):
     rpm: int | None = None
     tpm: int | None = None
     spacing_ms: int = 0
+    next_start: float | None = None
+    """When the next may start, where the rates have no room now."""
+    short_of: str = ""
+    """What it waits for until then: rpm, tpm or spacing."""
 
     @property
     def free(self) -> int | None:
@@ -69,7 +73,8 @@ class PoolStatus(NamedTuple):
                 limit = cap if limit is None else min(limit, cap)
         if limit is None:
             return None
-        return 0 if self.paused else max(0, limit - taken)
+        shut = self.paused or self.next_start is not None
+        return 0 if shut else max(0, limit - taken)
 
 
 class Status(NamedTuple):

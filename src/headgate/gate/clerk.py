@@ -32,7 +32,7 @@ from headgate.gate.poller import Poller
 from headgate.gate.roll import FolderRoll, HomeRoll, Roll
 from headgate.gate.telling import running_loop, tell
 from headgate.gate.watchtower import Watchtower
-from headgate.ledger import admit, jobs, learn, leave, look, watch
+from headgate.ledger import admit, jobs, leave, look, upstream, watch
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member, Tx
 from headgate.store.base import Store
@@ -301,7 +301,7 @@ class Clerk:
         foreign = self._watchtower.look(self.store)
         with self.store.transaction(write=True) as tx:
             ledger = self._ledger(tx)
-            learn.sighted(ledger, pid_space(), foreign)
+            upstream.sighted(ledger, pid_space(), foreign)
             if joins:
                 self._enrol(ledger)
             while self.to_tell:

@@ -16,7 +16,7 @@ from headgate.core.keys import matches
 from headgate.core.pools import UsageSource
 from headgate.core.signals import Reading
 from headgate.errors import GateClosedError, StoreError
-from headgate.ledger import learn
+from headgate.ledger import upstream
 from headgate.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -115,14 +115,14 @@ class Poller:
             return
         problem = self._lacks_key(name, source)
         if problem:
-            clerk.run(partial(learn.record, name=name, reading=None, asked=0, problem=problem))
+            clerk.run(partial(upstream.record, name=name, reading=None, asked=0, problem=problem))
             return
         asked = clerk.store.now()
         found, age = self._read(name, source)
         asked = max(asked, clerk.store.now() - age) if age is not None else asked
         clerk.run(
             partial(
-                learn.record,
+                upstream.record,
                 name=name,
                 reading=found if isinstance(found, Reading) else None,
                 asked=asked,
@@ -144,7 +144,7 @@ class Poller:
             if time.monotonic() - since < _PATIENCE:
                 return None  # somebody who has the key may ask
         patience = round(_TIMEOUT * 1000) + _MARGIN
-        claimed = learn.claim(ledger, name, self._clerk.roll.me, patience)
+        claimed = upstream.claim(ledger, name, self._clerk.roll.me, patience)
         return pool.usage if claimed else None
 
     def _read(self, name: str, source: UsageSource) -> "tuple[Reading | Failed, int | None]":

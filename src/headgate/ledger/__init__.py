@@ -4,6 +4,10 @@ rows        one row type per table, and `Tx`: what a store's open transaction ca
 ledger      an open transaction with its book of pools, its count of seats and its clock reading
 admit       ask for seats, settle the line, hand seats to the next
 leave       give seats back, leave the line, bury the dead
+learn       what upstream answers: limits cut and raised
+upstream    what upstream counts, when it is closed, and who else is there
+outlook     all of that, brought into the count
+metering    requests and tokens per minute
 tune        limits, cooldowns, pauses
 look        status, capacity, queue, why
 

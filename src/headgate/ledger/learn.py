@@ -1,29 +1,19 @@
-"""What upstream lets us know, applied to the books: signals, answers, ends, readings."""
+"""What upstream answers, applied to the books: signals, acceptances, refusals, ends."""
 
 from typing import NamedTuple
 
 from headgate.core import law, readings
-from headgate.core.amounts import MOST, show_duration
 from headgate.core.keys import HOST, matches, specificity
 from headgate.core.law import Learned, Sent
 from headgate.core.line import Need
 from headgate.core.pools import LEARN, NO_RATES, STEP_DOWN, Pool
 from headgate.core.signals import ACCEPTED as YES
-from headgate.core.signals import (
-    CONCURRENCY,
-    QUOTA,
-    USAGE,
-    Reading,
-    Signal,
-    pause_length,
-)
+from headgate.core.signals import CONCURRENCY, USAGE, Signal
 from headgate.errors import UsageError
-from headgate.ledger import metering, outlook
+from headgate.ledger import metering, outlook, upstream
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import ACCEPTED, PENDING, REFUSED, Lease
 
-_SIGHTED = 3_000
-"""After so many milliseconds a count of foreign programs is written anew, changed or not."""
 _MOMENT = 1_000
 """What is sent within so many milliseconds may arrive in any order."""
 _ECHO = 5_000
@@ -102,7 +92,7 @@ def report(ledger: Ledger, signal: Signal, *, pool: str = "", lease: int = 0, ke
     elif signal.kind == USAGE:
         if signal.reading is None:
             raise UsageError("a usage signal needs a reading: how much is in use")
-        record(ledger, name, signal.reading, asked=ledger.now, polled=False)
+        upstream.record(ledger, name, signal.reading, asked=ledger.now, polled=False)
     else:
         _refuse(ledger, signal, name, row, cuts=bool(pool) or row is not None)
     ledger.recount()  # who waits for an answer, and who is out as a probe
@@ -148,16 +138,9 @@ def _refuse(ledger: Ledger, signal: Signal, name: str, lease: Lease | None, *, c
         cut = _cut(ledger, pool, pool.learned, lease)
         row, wait = row._replace(learned=law.dump(cut.learned)), cut.wait
         ledger.tell(cut.kind, f"{cut.text} ({said})", work=work, key=key, pool=name)
-    length = wait
     if signal.retry_after is not None:
-        length = max(wait or 0, signal.retry_after)
-    until = ledger.now + pause_length(length)
-    if until > max(ledger.now, row.paused_until or 0):
-        row = row._replace(paused_until=until, pause_note=said[:200])
-        text = f"for {show_duration(until - ledger.now)}: {said}"
-        ledger.tell("paused", text, work=work, key=key, pool=name)
-    ledger.tx.tune(row)
-    ledger.rebook()
+        wait = max(wait or 0, signal.retry_after)
+    upstream.close(ledger, row, wait, said, work=work, key=key)
     if lease is not None:
         if lease.state != ACCEPTED:
             metering.spend(ledger, lease.id, 0)
@@ -183,7 +166,7 @@ def _cut(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> _Cut:
         return _told(it, law.step_down(it, sent, ledger.now), None, sent)
     seen = outlook.counted(ledger, pool)
     if seen is not None and sent.epoch == it.epoch:
-        _keep_sight(ledger, pool.name, readings.doubt(seen, ledger.now))
+        upstream.keep_sight(ledger, pool.name, readings.doubt(seen, ledger.now))
         if not sent.probe and not readings.suspicious(seen, ledger.now):
             # Somebody else was faster than the readings: ask anew, the limit is none the wiser.
             text = f"at {sent.level}, against upstream's own count"
@@ -229,97 +212,6 @@ def _of_burst(ledger: Ledger, pool: Pool, lease: Lease, sent: Sent) -> Sent:
             if mark is not None and mark.epoch == sent.epoch and mark.level > sent.level:
                 sent = sent._replace(level=mark.level)
     return sent
-
-
-def _close(ledger: Ledger, name: str, length: int, note: str) -> None:
-    """Close a pool for so long; never for shorter than it is closed already."""
-    row, until = ledger.tuned(name), ledger.now + pause_length(length)
-    if until > (row.paused_until or 0):
-        ledger.tx.tune(row._replace(paused_until=until, pause_note=note[:200]))
-        ledger.rebook()
-        text = f"for {show_duration(until - ledger.now)}: {note}"
-        ledger.tell("paused", text, pool=name)
-
-
-def record(
-    ledger: Ledger,
-    name: str,
-    reading: Reading | None,
-    *,
-    asked: int,
-    problem: str = "",
-    polled: bool = True,
-) -> None:
-    """Keep a usage reading that was asked for at this time, or that none could be had.
-
-    It ends the claim of who asked, unless it was not asked for but told by somebody.
-    """
-    before = outlook.sight(ledger, name)
-    if polled:
-        before = before._replace(polling="", polling_until=0)
-    if reading is None:
-        if not before.problem:
-            ledger.tell("usage_failed", problem, pool=name)
-        after = readings.miss(before, problem or "no reading", ledger.now)
-    else:
-        if before.problem:
-            ledger.tell("usage_again", f"{reading.in_use:g} in use", pool=name)
-        pool = ledger.book.pools.get(name)
-        question = readings.Asked(asked, (pool.most if pool is not None else None) or MOST)
-        if pool is not None and pool.usage is not None and reading.limit is not None:
-            _believe(ledger, pool, reading.limit)
-        after = readings.take(before, reading, outlook.own(ledger, name), question, ledger.now)
-        if reading.closed_for:
-            note = f"{QUOTA}: {reading.note or 'upstream serves nothing'}"
-            _close(ledger, name, reading.closed_for, note)
-    _keep_sight(ledger, name, after)
-
-
-def _believe(ledger: Ledger, pool: Pool, limit: int) -> None:
-    """Upstream names its limit: where nobody else did, that is where learning begins."""
-    it = pool.learned
-    if it is not None and pool.most is None and not it.bars and it.limit < limit:
-        ledger.learn(pool.name, law.begin(limit)._replace(base=0, epoch=it.epoch, heard=it.heard))
-        text = f"{it.limit} to {limit}: upstream says so"
-        ledger.tell("limit_raised", text, pool=pool.name)
-
-
-def _keep_sight(ledger: Ledger, name: str, sight: readings.Sight) -> None:
-    ledger.tx.set_note(f"usage:{name}", readings.dump(sight))
-    ledger.recount()
-    ledger.unsettled = True
-
-
-def claim(ledger: Ledger, name: str, member: str, patience: int) -> bool:
-    """Become the one who asks upstream now; False if somebody else is at it."""
-    sight = outlook.sight(ledger, name)
-    if sight.polling not in {"", member} and ledger.now < sight.polling_until:
-        return False
-    gated = ledger.tx.note("gated").split(",")
-    if name not in gated:
-        ledger.tx.set_note("gated", ",".join([*filter(None, gated), name]))
-    taken = sight._replace(polling=member, polling_until=ledger.now + patience)
-    ledger.tx.set_note(f"usage:{name}", readings.dump(taken))
-    return True
-
-
-def sighted(ledger: Ledger, space: str, counts: dict[str, int]) -> None:
-    """Keep how many programs this machine runs in each pool that never asked for a seat.
-
-    Each set of processes that can be seen at once (a container is one) counts by itself.
-    """
-    for name, count in counts.items():
-        seen = outlook.sightings(ledger, name)
-        mine = (ledger.machine, space)
-        known = seen.get(mine)
-        if known is not None and known[0] == count and ledger.now - known[1] < _SIGHTED:
-            continue
-        seen[mine] = (count, ledger.now)
-        text = ",".join(f"{m}|{s}={n}@{at}" for (m, s), (n, at) in seen.items())
-        ledger.tx.set_note(f"foreign:{name}", text)
-        if known is None or known[0] != count:
-            ledger.recount()
-            ledger.unsettled = True
 
 
 def _sent(ledger: Ledger, lease: Lease) -> list[tuple[Pool, Sent]]:

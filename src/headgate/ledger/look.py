@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from headgate.core import law, line
+from headgate.core import law, line, rates
 from headgate.core.amounts import FOREVER
 from headgate.core.keys import HOST, matches
 from headgate.core.line import Head, Need, Order, Reason
@@ -226,6 +226,7 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
                 rpm=pool.rates.rpm or None,
                 tpm=pool.rates.tpm or None,
                 spacing_ms=pool.rates.spacing,
+                **_short(ledger, pool, where, wall),
             )
         )
     unlimited: dict[str, int] = {}
@@ -265,6 +266,16 @@ def _learned(ledger: Ledger, pool: Pool, wall: float) -> dict[str, Any]:
         "probing": bool(it.probe),
         "next_probe": _wall(again, ledger, wall),
     }
+
+
+def _short(ledger: Ledger, pool: Pool, where: str, wall: float) -> dict[str, Any]:
+    """What the rates of a pool lack for a start now, however small."""
+    if where not in ledger.use.meters:
+        return {}
+    at, what = rates.opens(ledger.use.meters[where], pool.rates, 1, ledger.now)
+    if at <= ledger.now:
+        return {}
+    return {"next_start": _wall(at, ledger, wall), "short_of": what}
 
 
 def _upstream(ledger: Ledger, pool: Pool) -> UpstreamStatus | None:

@@ -1,13 +1,17 @@
 """Runs scenarios under governors, and sets what came out beside what an oracle gets done."""
 
+import signal
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.sim.baselines import Aimd, Backoff, Gradient, Line, Oracle, Vegas
 from headgate.sim.governors import Governor, Headgate
 from headgate.sim.scenario import Scenario
 from headgate.sim.upstream import Upstream
 from headgate.sim.world import DELAY, Point, Result, World
+
+if TYPE_CHECKING:
+    from multiprocessing.pool import Pool
 
 ORACLE = "oracle"
 _COOLDOWN = 2_000
@@ -124,7 +128,16 @@ def score_all(cases: Iterable[Case], processes: int = 1) -> list[Score]:
     todo = list(cases)
     if processes <= 1:
         return [score(case) for case in todo]
+    with crew(processes) as pool:
+        return pool.map(score, todo, chunksize=1)
+
+
+def crew(processes: int) -> "Pool":
+    """Processes that share the runs; Ctrl-C is for the one that started them, and ends them all."""
     from multiprocessing import get_context
 
-    with get_context("fork").Pool(processes) as pool:
-        return pool.map(score, todo, chunksize=1)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # they inherit that
+    try:
+        return get_context("fork").Pool(processes)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from headgate.core.pools import Declared, UsageSource
 from headgate.core.signals import ACCEPTED, CONCURRENCY, OVERLOADED, QUOTA, RATE, Reading, Signal
-from headgate.ledger import admit, learn, leave, watch
+from headgate.ledger import admit, learn, leave, upstream, watch
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member
@@ -203,7 +203,7 @@ class Headgate:
             reading = Reading(usage.in_use, usage.limit, usage.hard_cap)
 
         def do(ledger: Ledger) -> None:
-            learn.record(ledger, POOL, reading, asked=_START + asked, problem="it failed")
+            upstream.record(ledger, POOL, reading, asked=_START + asked, problem="it failed")
 
         self._do(do, now)
 

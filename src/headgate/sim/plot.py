@@ -9,6 +9,8 @@ from headgate.sim.compare import Case, run
 from headgate.sim.world import Point
 
 _ROOM, _FLIGHT, _LIMIT, _REFUSED = "#b0b7bf", "#2a7ab9", "#d98e04", "#c0392b"
+_GRID = 500
+"""Points of a panel's even grid: a picture is some hundred pixels wide."""
 
 
 def draw(cases: list[Case], path: Path) -> None:
@@ -37,8 +39,14 @@ def draw(cases: list[Case], path: Path) -> None:
 def _panel(panel: Any, points: list[Point], case: Case, refused: int) -> None:  # noqa: ANN401
     points = _thinned(points)
     hours = [point.at / 3_600_000 for point in points]
+    moves = [after for before, after in pairwise(points) if after.room != before.room]
+    edges = [points[0], *moves, points[-1]]  # an area is not simplified when it is drawn
     panel.fill_between(
-        hours, [point.room for point in points], step="post", color=_ROOM, label="true cap"
+        [point.at / 3_600_000 for point in edges],
+        [point.room for point in edges],
+        step="post",
+        color=_ROOM,
+        label="true cap",
     )
     panel.step(
         hours,
@@ -66,17 +74,22 @@ def _panel(panel: Any, points: list[Point], case: Case, refused: int) -> None:  
 
 
 def _thinned(points: list[Point]) -> list[Point]:
-    """At most some thousand points, but each at which something changed that shows."""
-    if len(points) < 4_000:
+    """About a thousand points at most: an even grid, and where limit, cap or 429s change.
+
+    Of more changes than the eye can tell apart, the last in each stretch of the grid is kept.
+    """
+    if len(points) <= 2 * _GRID:
         return points
-    every = len(points) // 4_000 + 1
-    kept, last = [], points[0]
-    for index, point in enumerate(points):
-        told = (point.limit, point.room, point.refused) != (last.limit, last.room, last.refused)
-        if index % every == 0 or told:
-            kept.append(point)
-        last = point
-    return kept
+    every = -(-len(points) // _GRID)
+    changed = [
+        index
+        for index, (before, after) in enumerate(pairwise(points), 1)
+        if (after.limit, after.room, after.refused) != (before.limit, before.room, before.refused)
+    ]
+    if len(changed) > _GRID:
+        changed = list({index // every: index for index in changed}.values())
+    kept = {*range(0, len(points), every), *changed, len(points) - 1}
+    return [points[index] for index in sorted(kept)]
 
 
 def _pyplot() -> Any:  # noqa: ANN401 - a module without types

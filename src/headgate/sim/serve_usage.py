@@ -37,13 +37,11 @@ def umans(account: Account, found: Usage, now: int, wall: float) -> Json:
         if start <= now < end:
             reason, until = "quota_exceeded", end
     boxed = None if until is None else moment(ceil(wall + (until - now) / 1_000))
-    burst = round(100 * (found.hard_cap - found.limit) / found.limit) if found.limit else 0
     return {
         "limits": {
             "concurrency": {
                 "limit": found.limit,
                 "hard_cap": found.hard_cap,
-                "burst_pct": burst,
             },
             "requests": {
                 "limit": account.plan.rpm or None,

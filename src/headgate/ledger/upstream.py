@@ -1,0 +1,111 @@
+"""What is known of upstream beside its answers: its count, when it is closed, who else is there.
+
+A reading is asked for by one process at a time (`claim`), and kept with all that was learned from
+readings (`record`). Programs that never asked for a seat are counted by each machine (`sighted`).
+"""
+
+from headgate.core import law, readings
+from headgate.core.amounts import MOST, show_duration
+from headgate.core.keys import NO_KEY
+from headgate.core.pools import Pool, Tuned
+from headgate.core.signals import QUOTA, Reading, pause_length
+from headgate.ledger import outlook
+from headgate.ledger.ledger import Ledger
+
+_SIGHTED = 3_000
+"""After so many milliseconds a count of foreign programs is written anew, changed or not."""
+
+
+def record(
+    ledger: Ledger,
+    name: str,
+    reading: Reading | None,
+    *,
+    asked: int,
+    problem: str = "",
+    polled: bool = True,
+) -> None:
+    """Keep a usage reading that was asked for at this time, or that none could be had.
+
+    It ends the claim of who asked, unless it was not asked for but told by somebody.
+    """
+    before = outlook.sight(ledger, name)
+    if polled:
+        before = before._replace(polling="", polling_until=0)
+    if reading is None:
+        if not before.problem:
+            ledger.tell("usage_failed", problem, pool=name)
+        after = readings.miss(before, problem or "no reading", ledger.now)
+    else:
+        if before.problem:
+            ledger.tell("usage_again", f"{reading.in_use:g} in use", pool=name)
+        pool = ledger.book.pools.get(name)
+        question = readings.Asked(asked, (pool.most if pool is not None else None) or MOST)
+        if pool is not None and pool.usage is not None and reading.limit is not None:
+            _believe(ledger, pool, reading.limit)
+        after = readings.take(before, reading, outlook.own(ledger, name), question, ledger.now)
+        if reading.closed_for:
+            note = f"{QUOTA}: {reading.note or 'upstream serves nothing'}"
+            close(ledger, ledger.tuned(name), reading.closed_for, note)
+    keep_sight(ledger, name, after)
+
+
+def _believe(ledger: Ledger, pool: Pool, limit: int) -> None:
+    """Upstream names its limit: where nobody else did, that is where learning begins."""
+    it = pool.learned
+    if it is not None and pool.most is None and not it.bars and it.limit < limit:
+        ledger.learn(pool.name, law.begin(limit)._replace(base=0, epoch=it.epoch, heard=it.heard))
+        text = f"{it.limit} to {limit}: upstream says so"
+        ledger.tell("limit_raised", text, pool=pool.name)
+
+
+def keep_sight(ledger: Ledger, name: str, sight: readings.Sight) -> None:
+    """Keep what is known from the readings of a pool; it counts at once."""
+    ledger.tx.set_note(f"usage:{name}", readings.dump(sight))
+    ledger.recount()
+    ledger.unsettled = True
+
+
+def close(
+    ledger: Ledger, row: Tuned, length: int | None, note: str, *, work: int = 0, key: str = NO_KEY
+) -> None:
+    """Keep a pool, closed for so long (None: as usual); never shorter than it is already."""
+    until = ledger.now + pause_length(length)
+    if until > max(ledger.now, row.paused_until or 0):
+        row = row._replace(paused_until=until, pause_note=note[:200])
+        text = f"for {show_duration(until - ledger.now)}: {note}"
+        ledger.tell("paused", text, work=work, key=key, pool=row.name)
+    ledger.tx.tune(row)
+    ledger.rebook()
+
+
+def claim(ledger: Ledger, name: str, member: str, patience: int) -> bool:
+    """Become the one who asks upstream now; False if somebody else is at it."""
+    sight = outlook.sight(ledger, name)
+    if sight.polling not in {"", member} and ledger.now < sight.polling_until:
+        return False
+    gated = ledger.tx.note("gated").split(",")
+    if name not in gated:
+        ledger.tx.set_note("gated", ",".join([*filter(None, gated), name]))
+    taken = sight._replace(polling=member, polling_until=ledger.now + patience)
+    ledger.tx.set_note(f"usage:{name}", readings.dump(taken))
+    return True
+
+
+def sighted(ledger: Ledger, space: str, counts: dict[str, int]) -> None:
+    """Keep how many programs this machine runs in each pool that never asked for a seat.
+
+    Each set of processes that can be seen at once (a container is one) counts by itself.
+    """
+    for name, count in counts.items():
+        seen = outlook.sightings(ledger, name)
+        mine = (ledger.machine, space)
+        known = seen.get(mine)
+        if known is not None and known[0] == count and ledger.now - known[1] < _SIGHTED:
+            continue
+        seen[mine] = (count, ledger.now)
+        text = ",".join(f"{m}|{s}={n}@{at}" for (m, s), (n, at) in seen.items())
+        ledger.tx.set_note(f"foreign:{name}", text)
+        if known is None or known[0] != count:
+            ledger.recount()
+            ledger.unsettled = True
