@@ -76,6 +76,11 @@ GEMINI = json.dumps(
     }
 )
 
+OPENCODE_LOG = (
+    'timestamp=2026-11-16T01:35:42.330Z level=ERROR run=63fbf3ba message="stream error" '
+    "providerID=anthropic modelID=claude-sonnet-4-5 session.id=ses_1 small=false agent=build"
+)
+
 CASES = [
     # claude, text
     Case("claude", "API Error: Request rejected (429)", Signal(CONCURRENCY)),
@@ -155,6 +160,15 @@ CASES = [
     Case(
         "codex",
         "ERROR: unexpected status 503 Service Unavailable: busy, url: http://x",
+        Signal(OVERLOADED),
+    ),
+    Case(
+        "codex",
+        {
+            "type": "error",
+            "message": "Reconnecting... 2/5 (unexpected status 529 <unknown status code>: "
+            "The server is currently overloaded., url: http://x, request id: req_1)",
+        },
         Signal(OVERLOADED),
     ),
     Case(
@@ -249,6 +263,17 @@ CASES = [
         Signal(RATE, 4_200),
     ),
     Case("opencode", "Error: Overloaded", Signal(OVERLOADED)),
+    Case(
+        "opencode",
+        f'{OPENCODE_LOG} error.error="AI_APICallError: Number of concurrent connections has '
+        'exceeded your rate limit. Please try again later."',
+        Signal(CONCURRENCY),
+    ),
+    Case(
+        "opencode",
+        f'{OPENCODE_LOG} error.error="AI_APICallError: Overloaded"',
+        Signal(OVERLOADED),
+    ),
     Case(
         "opencode",
         opencode(429, "Rate limited", responseHeaders={"Retry-After": "5", "x": None}),
@@ -354,6 +379,8 @@ NOTHING = [
     "ERROR: unexpected status 404 Not Found: no such model, rate limit",
     "Attempt 1 failed with status 401. Retrying with backoff...",
     "Attempt 3 failed: connection refused",
+    f'{OPENCODE_LOG} error.error="AI_APICallError: Internal server error"',
+    f'{OPENCODE_LOG.replace("ERROR", "INFO")} error.error="AI_APICallError: Overloaded"',
     "HTTP/1.1 429 Too Many Requests",
     "overloaded_error",
     '"error": {"type": "rate_limit_error"}',
