@@ -55,6 +55,10 @@ def opencode(status: int, message: str, **data: object) -> dict[str, object]:
     return {"type": "error", "timestamp": 1, "sessionID": "ses_1", "error": error}
 
 
+def failed(message: str) -> dict[str, object]:
+    return {"type": "result", "status": "error", "error": {"type": "unknown", "message": message}}
+
+
 GONE = Signal(QUOTA, account=True)
 CONCURRENT = '{"error":{"code":"1302","message":"High concurrency usage of this API"}}'
 GEMINI = json.dumps(
@@ -76,6 +80,11 @@ GEMINI = json.dumps(
     }
 )
 
+GEMINI_DAY = "You have exhausted your daily quota on this model."
+ADVICE = (
+    "\nPlease wait and try again later. To increase your limits, request a quota increase "
+    "through AI Studio, or switch to another /auth method"
+)
 OPENCODE_LOG = (
     'timestamp=2026-11-16T01:35:42.330Z level=ERROR run=63fbf3ba message="stream error" '
     "providerID=anthropic modelID=claude-sonnet-4-5 session.id=ses_1 small=false agent=build"
@@ -254,6 +263,14 @@ CASES = [
         },
         Signal(QUOTA),
     ),
+    Case(
+        "gemini",
+        failed(f"[API Error: Number of concurrent connections]{ADVICE}"),
+        Signal(CONCURRENCY),
+    ),
+    Case("gemini", failed(f"[API Error: Quota: 5 requests per minute]{ADVICE}"), Signal(RATE)),
+    Case("gemini", failed(f"[API Error: {GEMINI_DAY}]{ADVICE}"), Signal(QUOTA)),
+    Case("gemini", failed("[API Error: The model is overloaded. Try later.]"), Signal(OVERLOADED)),
     # opencode
     Case("opencode", "\x1b[91m\x1b[1mError: \x1b[0mToo Many Requests", Signal(CONCURRENCY)),
     Case("opencode", f"\x1b[91mError: \x1b[0mToo Many Requests: {CONCURRENT}", Signal(CONCURRENCY)),
@@ -391,6 +408,7 @@ NOTHING = [
 ]
 
 EVENTS: list[dict[str, object]] = [
+    failed("[API Error: Internal server error]"),
     rate_limit("allowed", resetsAt=1_790_000_600, rateLimitType="five_hour"),
     rate_limit("allowed_warning", rateLimitType="seven_day", utilization=0.8),
     {"type": "rate_limit_event"},

@@ -325,6 +325,19 @@ LINES = (
         profile="gemini",
         line=r"\[API Error: You have exhausted your (?:capacity|daily quota) on this model\.",
     ),
+    # Its last word on a 429 has the message only, and this advice below it.
+    Rule(
+        "gemini-limited",
+        QUOTED,
+        profile="gemini",
+        line=r"\[API Error: (?P<body>.*)\]\nPlease wait and try again later\. To increase your ",
+    ),
+    Rule(
+        "gemini-overloaded",
+        OVERLOADED,
+        profile="gemini",
+        line=r"\[API Error: The model is overloaded\.",
+    ),
     Rule(
         "gemini-api-error",
         QUOTED,
