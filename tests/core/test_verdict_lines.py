@@ -268,6 +268,7 @@ CASES = [
         failed(f"[API Error: Number of concurrent connections]{ADVICE}"),
         Signal(CONCURRENCY),
     ),
+    Case("gemini", "Suggested retry after 20s.. Retrying after 21729ms...", Signal(RATE, 20_000)),
     Case("gemini", failed(f"[API Error: Quota: 5 requests per minute]{ADVICE}"), Signal(RATE)),
     Case("gemini", failed(f"[API Error: {GEMINI_DAY}]{ADVICE}"), Signal(QUOTA)),
     Case("gemini", failed("[API Error: The model is overloaded. Try later.]"), Signal(OVERLOADED)),

@@ -317,7 +317,8 @@ LINES = (
         "gemini-delay",
         RATE,
         profile="gemini",
-        line=r"Attempt \d{1,3} failed: You have exhausted your capacity on this model\.",
+        line=r"Attempt \d{1,3} failed: You have exhausted your capacity on this model\.|"
+        r"Suggested retry after [\d.]{1,12}s\.\. Retrying after \d{1,9}ms",
     ),
     Rule(
         "gemini-exhausted",
