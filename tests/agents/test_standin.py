@@ -81,7 +81,8 @@ def test_refusals_are_told_so_that_they_are_understood(
 ) -> None:
     """A stand-in that is refused says so in lines that are classified, and fails."""
     text = f"[[sim status={status} retry_after=1]]" if status == 429 else f"[[sim status={status}]]"
-    assert start(like, "-p", text, speed=2_000).wait() == 1
+    code = start(like, "-p", text, speed=2_000).wait()
+    assert code == (status % 256 if like == "gemini" else 1)
     profile = PROFILES.get(like, like.partition("-")[0])
     found = [classify_line(line, profile, now=0) for line in said(box)]
     kinds = {signal.kind for signal in found if signal}
@@ -93,6 +94,15 @@ def test_refusals_are_told_so_that_they_are_understood(
     tries = {"claude": 11 if status == 429 else 3, "gemini": 10, "plain": 3}
     tries["codex"] = 6 if status == 429 else 30
     assert provider.count("refused") == tries.get(like.partition("-")[0], 6)
+
+
+def test_a_log_tells_what_the_events_do_not_yet(box: Box, provider: Provider, start: Start) -> None:
+    """Where events begin with the first step, a log has the session and each refusal before."""
+    text = "[[sim status=429 retry_after=1 times=2]]"
+    assert start("opencode", "run", "--print-logs", text).wait() == 0
+    log = (box.folder / "err").read_text().splitlines()
+    assert f"session.id={events(box)[0]['sessionID']} " in log[0]
+    assert [bool(classify_line(line, "opencode")) for line in log] == [False, True, True]
 
 
 @pytest.mark.parametrize("like", JSON)
