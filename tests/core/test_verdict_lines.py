@@ -55,6 +55,10 @@ def opencode(status: int, message: str, **data: object) -> dict[str, object]:
     return {"type": "error", "timestamp": 1, "sessionID": "ses_1", "error": error}
 
 
+def failed(message: str) -> dict[str, object]:
+    return {"type": "result", "status": "error", "error": {"type": "unknown", "message": message}}
+
+
 GONE = Signal(QUOTA, account=True)
 CONCURRENT = '{"error":{"code":"1302","message":"High concurrency usage of this API"}}'
 GEMINI = json.dumps(
@@ -74,6 +78,16 @@ GEMINI = json.dumps(
             "status": "Too Many Requests",
         }
     }
+)
+
+GEMINI_DAY = "You have exhausted your daily quota on this model."
+ADVICE = (
+    "\nPlease wait and try again later. To increase your limits, request a quota increase "
+    "through AI Studio, or switch to another /auth method"
+)
+OPENCODE_LOG = (
+    'timestamp=2026-11-16T01:35:42.330Z level=ERROR run=63fbf3ba message="stream error" '
+    "providerID=anthropic modelID=claude-sonnet-4-5 session.id=ses_1 small=false agent=build"
 )
 
 CASES = [
@@ -159,6 +173,15 @@ CASES = [
     ),
     Case(
         "codex",
+        {
+            "type": "error",
+            "message": "Reconnecting... 2/5 (unexpected status 529 <unknown status code>: "
+            "The server is currently overloaded., url: http://x, request id: req_1)",
+        },
+        Signal(OVERLOADED),
+    ),
+    Case(
+        "codex",
         "ERROR: Reconnecting... 1/5 (unexpected status 429 Too Many Requests: 3 RPM)",
         Signal(RATE),
     ),
@@ -240,6 +263,15 @@ CASES = [
         },
         Signal(QUOTA),
     ),
+    Case(
+        "gemini",
+        failed(f"[API Error: Number of concurrent connections]{ADVICE}"),
+        Signal(CONCURRENCY),
+    ),
+    Case("gemini", "Suggested retry after 20s.. Retrying after 21729ms...", Signal(RATE, 20_000)),
+    Case("gemini", failed(f"[API Error: Quota: 5 requests per minute]{ADVICE}"), Signal(RATE)),
+    Case("gemini", failed(f"[API Error: {GEMINI_DAY}]{ADVICE}"), Signal(QUOTA)),
+    Case("gemini", failed("[API Error: The model is overloaded. Try later.]"), Signal(OVERLOADED)),
     # opencode
     Case("opencode", "\x1b[91m\x1b[1mError: \x1b[0mToo Many Requests", Signal(CONCURRENCY)),
     Case("opencode", f"\x1b[91mError: \x1b[0mToo Many Requests: {CONCURRENT}", Signal(CONCURRENCY)),
@@ -249,6 +281,17 @@ CASES = [
         Signal(RATE, 4_200),
     ),
     Case("opencode", "Error: Overloaded", Signal(OVERLOADED)),
+    Case(
+        "opencode",
+        f'{OPENCODE_LOG} error.error="AI_APICallError: Number of concurrent connections has '
+        'exceeded your rate limit. Please try again later."',
+        Signal(CONCURRENCY),
+    ),
+    Case(
+        "opencode",
+        f'{OPENCODE_LOG} error.error="AI_APICallError: Overloaded"',
+        Signal(OVERLOADED),
+    ),
     Case(
         "opencode",
         opencode(429, "Rate limited", responseHeaders={"Retry-After": "5", "x": None}),
@@ -354,6 +397,8 @@ NOTHING = [
     "ERROR: unexpected status 404 Not Found: no such model, rate limit",
     "Attempt 1 failed with status 401. Retrying with backoff...",
     "Attempt 3 failed: connection refused",
+    f'{OPENCODE_LOG} error.error="AI_APICallError: Internal server error"',
+    f'{OPENCODE_LOG.replace("ERROR", "INFO")} error.error="AI_APICallError: Overloaded"',
     "HTTP/1.1 429 Too Many Requests",
     "overloaded_error",
     '"error": {"type": "rate_limit_error"}',
@@ -364,6 +409,7 @@ NOTHING = [
 ]
 
 EVENTS: list[dict[str, object]] = [
+    failed("[API Error: Internal server error]"),
     rate_limit("allowed", resetsAt=1_790_000_600, rateLimitType="five_hour"),
     rate_limit("allowed_warning", rateLimitType="seven_day", utilization=0.8),
     {"type": "rate_limit_event"},

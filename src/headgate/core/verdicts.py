@@ -205,6 +205,10 @@ ANSWERS = (
 
 _CODEX = r"(?:ERROR: |Error: |stream error: |Reconnecting\.\.\. \d{1,3}/\d{1,3} \()*"
 _WINDOW = r"(?:5-hour|session|daily|weekly|monthly|usage|org's|team's)"
+_OPENCODE_LOG = (
+    r"(?:ERROR +\S{0,40}\d\d:\d\d:\d\d|timestamp=\S{10,40} level=ERROR "
+    r'run=\w{1,20} message="stream error" )'
+)
 _LITELLM = r"(?:.{0,120} - )?(?:litellm\.exceptions\.\w{1,40}: )?litellm\."
 
 LINES = (
@@ -267,7 +271,7 @@ LINES = (
         "codex-status",
         QUOTED,
         profile="codex",
-        line=rf"{_CODEX}unexpected status (?P<status>[45]\d\d) [\w -]{{0,40}}: (?P<body>.*)",
+        line=rf"{_CODEX}unexpected status (?P<status>[45]\d\d) [\w <>-]{{0,40}}: (?P<body>.*)",
     ),
     Rule(
         "codex-stream",
@@ -313,13 +317,27 @@ LINES = (
         "gemini-delay",
         RATE,
         profile="gemini",
-        line=r"Attempt \d{1,3} failed: You have exhausted your capacity on this model\.",
+        line=r"Attempt \d{1,3} failed: You have exhausted your capacity on this model\.|"
+        r"Suggested retry after [\d.]{1,12}s\.\. Retrying after \d{1,9}ms",
     ),
     Rule(
         "gemini-exhausted",
         QUOTA,
         profile="gemini",
         line=r"\[API Error: You have exhausted your (?:capacity|daily quota) on this model\.",
+    ),
+    # Its last word on a 429 has the message only, and this advice below it.
+    Rule(
+        "gemini-limited",
+        QUOTED,
+        profile="gemini",
+        line=r"\[API Error: (?P<body>.*)\]\nPlease wait and try again later\. To increase your ",
+    ),
+    Rule(
+        "gemini-overloaded",
+        OVERLOADED,
+        profile="gemini",
+        line=r"\[API Error: The model is overloaded\.",
     ),
     Rule(
         "gemini-api-error",
@@ -344,9 +362,15 @@ LINES = (
         "opencode-log",
         QUOTED,
         profile="opencode",
-        line=r"ERROR +\S{0,40}\d\d:\d\d:\d\d.{0,2000}?\bAI_APICallError: "
+        line=rf"{_OPENCODE_LOG}.{{0,2000}}?\bAI_APICallError: "
         r"(?P<body>(?:Too Many Requests|Rate limit (?:reached|exceeded)|"
         r"This request would exceed your |Number of [\w -]{1,40} has exceeded your ).*)",
+    ),
+    Rule(
+        "opencode-log-overloaded",
+        OVERLOADED,
+        profile="opencode",
+        line=rf"{_OPENCODE_LOG}.{{0,2000}}?\bAI_APICallError: Overloaded\b",
     ),
     Rule(
         "litellm-rate",
