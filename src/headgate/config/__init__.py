@@ -8,6 +8,8 @@ file      finds the file, reads it, and watches it for changes
 check     the text as a whole, table by table
 pool      the table of one pool
 usage     where upstream's own count is read
+jobs      when agents are ended, and what becomes of their jobs
+profiles  what is known about kinds of agents, built in or told by the user
 values    readers of single values
 notes     what is wrong or odd, and where
 words     how that is put, and what is hidden of it

@@ -12,6 +12,7 @@ from headgate.config.words import Place, dotted, label, not_toml, shown
 from headgate.core.amounts import parse_duration
 from headgate.core.keys import HOST, parse_pattern
 from headgate.core.pools import DEFAULTS, Declared
+from headgate.core.terms import JobTerms
 from headgate.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -33,15 +34,17 @@ def parse(text: str, name: str) -> Config:
             "expected what `headgate init` writes"
         ) from None
     notes = Notes(text, name)
-    notes.check_names((), document, ("pools", "defaults", "classify", "run"))
+    notes.check_names((), document, ("pools", "defaults", "classify", "run", "jobs", "profiles"))
     defaults = _read_defaults(notes, document)
     pools = _read_pools(notes, document, defaults)
     rules = _read_rules(notes, document)
     grace = _read_grace(notes, document)
+    jobs = _read_jobs(notes, document)
+    profiles = _read_profiles(notes, document)
     if notes.errors:
         raise ConfigError("\n".join(notes.lines(notes.errors)))
     warnings = notes.lines(notes.warnings)
-    return Config(None, pools, grace, warnings, defaults, rules)
+    return Config(None, pools, grace, warnings, defaults, rules, jobs, profiles)
 
 
 def _read_grace(notes: Notes, document: Mapping[str, object]) -> int:
@@ -51,6 +54,24 @@ def _read_grace(notes: Notes, document: Mapping[str, object]) -> int:
     if grace is not None and grace < 1_000:
         notes.warn(("run", "grace"), "hardly time for an ended agent to save its work; 10s is")
     return GRACE if grace is None else grace
+
+
+def _read_jobs(notes: Notes, document: Mapping[str, object]) -> JobTerms:
+    if "jobs" not in document:
+        return JobTerms()
+    from headgate.config.jobs import read_jobs
+
+    return read_jobs(notes, document)
+
+
+def _read_profiles(
+    notes: Notes, document: Mapping[str, object]
+) -> Mapping[str, Mapping[str, object]]:
+    if "profiles" not in document:
+        return {}
+    from headgate.config.profiles import read_profiles
+
+    return read_profiles(notes, document)
 
 
 def _read_defaults(notes: Notes, document: Mapping[str, object]) -> Declared:

@@ -5,10 +5,11 @@ import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headgate.config.words import label
 from headgate.core.pools import Declared
+from headgate.core.terms import JobTerms
 from headgate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ class Config(NamedTuple):
     """The `adapt` and `cooldown` of every pool but host that does not say otherwise."""
     classify: "tuple[Rule, ...]" = ()
     """Rules for reading answers, which come before the built-in ones."""
+    jobs: JobTerms = JobTerms()
+    profiles: Mapping[str, Mapping[str, Any]] = {}
+    """What the file itself says of agents; `headgate.config.profiles` has all of them."""
 
 
 def default_path() -> Path:

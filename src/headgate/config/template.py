@@ -51,4 +51,25 @@ TEMPLATE = """\
 
 [run]
 #grace = "10s"        # how long an agent that is ended may tidy up before it is killed
+
+[jobs]                # submitted work; "off" switches an end off
+#park = true          # refused by upstream and no progress: end the agent, go on with it later
+#patience = "90s"     # how long after a refusal it may try to help itself
+#stale_after = "off"  # end it if it writes nothing for so long
+#max_runtime = "off"
+#max_tool_calls = "off"
+#same_tool_calls = 100           # end it after so many equal tool calls in a row
+#attempts = 10        # how often a job is started in all
+#backoff = "5s"       # how long a parked job waits, if upstream does not say; then twice as long …
+#longest_backoff = "10m"         # … up to this
+#expires = "24h"      # how long a job may wait to be started, or "never"
+#keep = "7d"          # how long a finished job is remembered, or "forever"
+#log_size = "64MiB"   # how much of its output is kept
+#fallback_after = "5m"           # how long to wait for its model before it takes its other one
+
+# What headgate knows about claude, opencode, codex, gemini and aider can be changed field by field,
+# and other agents can be told of; docs/profiles.md has the fields:
+# [profiles.my-claude]
+# like = "claude"
+# programs = ["my-claude"]
 """

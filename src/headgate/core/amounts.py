@@ -17,6 +17,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _LONGEST_MS = 366 * _UNITS["d"]
 LONGEST = "366d"
 """The longest duration."""
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)(?:b|([kmgt])(i?)b?)?")
 
 
 def parse_duration(value: object, what: str = "duration", *, bounded: bool = True) -> int:
@@ -124,6 +125,21 @@ def parse_tokens(value: object) -> int:
     if number is None or not 0 <= number <= 10**9:
         raise UsageError(f"bad tokens {shown(value)}: expected a whole number from 0 to {10**9}")
     return number
+
+
+def parse_size(value: object, what: str = "size") -> int:
+    """Bytes from `64MiB`, `1GiB`, `500kB`, `64M` (as in MiB), or a plain number."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    found = None
+    if isinstance(text, str) and len(text) <= 60:
+        found = _SIZE.fullmatch(text.strip().lower().replace(" ", ""))
+    if not found:
+        raise UsageError(
+            f"bad {what} {shown(value)}: expected a size such as 64MiB, 1GiB or 65536 (bytes)"
+        )
+    number, unit, binary = found.groups()
+    thousand = 1_000 if unit and not binary and found[0].endswith("b") else 1_024
+    return round(float(number) * float(thousand) ** (" kmgt".index(unit) if unit else 0))
 
 
 def parse_task(value: object, what: str = "task") -> str:
