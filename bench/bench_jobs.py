@@ -23,7 +23,7 @@ from headgate import Gate
 from headgate.gate.jobs import draft
 
 HEADGATE = str(Path(sys.executable).with_name("headgate"))
-JOBS, ROUNDS, SEATS, MANY = 60, 5, 3, 100_000
+JOBS, ROUNDS, SEATS, MANY = 200, 5, 3, 100_000
 
 
 def measure() -> Iterator[Figure]:
@@ -34,7 +34,7 @@ def measure() -> Iterator[Figure]:
         try:
             for _ in range(ROUNDS):
                 batch.append(ours.batch(JOBS))
-                single.append(ours.one_by_one(JOBS // 3))
+                single.append(ours.one_by_one(JOBS // 10))
                 if shutil.which("tsp"):
                     theirs.append(_task_spooler(here, JOBS))
         finally:

@@ -4,13 +4,14 @@ A worker enlists, and is given jobs whenever there is room for them. For each it
 which opens a gate of its own, takes the job's lease over (`begin`), and gives it back (`finish`).
 """
 
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headgate.core.jobs import End
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, StoreError, StoreReplacedError
 from headgate.gate.errand import Errand
 from headgate.gate.lease import Lease
 from headgate.ledger import jobs, leave
@@ -20,6 +21,8 @@ from headgate.ledger.rows import Job
 if TYPE_CHECKING:
     from headgate.gate.clerk import Clerk
 
+_GONE = 10.0
+"""Seconds after which a store whose file is gone is not expected back."""
 _STARTING = 20_000
 """Milliseconds after which a job that its worker has not started is given to another."""
 
@@ -37,6 +40,53 @@ class _Joining(Errand):
     joins = True
 
 
+class _Terms(NamedTuple):
+    """A job that was taken over, the mark of its programs, and how long it may take."""
+
+    job: Job
+    mark: str
+    max_hold: int | None
+
+
+def _terms(ledger: Ledger, job: Job | None) -> _Terms | None:
+    if job is None:
+        return None
+    holds = [pool.max_hold for pool in ledger.book.of(job.key) if pool.max_hold]
+    return _Terms(job, leave.mark(ledger.tx.uid(), job.id), min(holds, default=None))
+
+
+class _Finish(Errand):
+    """The end of one job and, if its seats let in another, the beginning of that one.
+
+    In one transaction, and without a new process: a runner that is there anyway goes on with the
+    next job, for as long as its worker lives.
+    """
+
+    def __init__(
+        self, me: str, id: int, end: End, worker: str, told: Callable[[Errand], None]
+    ) -> None:
+        super().__init__(lambda _: None, told)
+        self.terms: _Terms | None = None
+        self._me = me
+        self._id = id
+        self._end = end
+        self._worker = worker
+
+    def apply(self, ledger: Ledger) -> None:
+        """Give the seats back."""
+        self.terms = None
+        jobs.finish(ledger, self._id, self._me, self._end)
+        if self._worker in ledger.workers():
+            ledger.heir = self._me
+
+    def conclude(self, ledger: Ledger) -> None:
+        """Take what was let in for us."""
+        ledger.heir = ""
+        for id, lease in ledger.granted.items():
+            if lease.job and lease.member == self._me:
+                self.terms = _terms(ledger, jobs.begin(ledger, id, self._me, self._me))
+
+
 class Crew:
     """What workers and runners do with the jobs of a store."""
 
@@ -49,10 +99,8 @@ class Crew:
         return self._clerk.roll.me
 
     def _run(self, do: Callable[[Ledger], Any], kind: type[Errand] = _Joining) -> Any:  # noqa: ANN401
-        import threading
-
         done = threading.Event()
-        errand = kind(do, lambda _: done.set())
+        errand = kind(do, _setter(done))
         self._clerk.submit(errand)
         done.wait()
         if errand.error is not None:
@@ -108,20 +156,11 @@ class Crew:
     def _take(
         self, do: Callable[[Ledger], Job | None], on_end: Callable[[HeadgateError], None]
     ) -> Taken | None:
-        found: list[Any] = []
+        terms = self._run(lambda ledger: _terms(ledger, do(ledger)))
+        return None if terms is None else self._mind(terms, on_end)
 
-        def take(ledger: Ledger) -> Job | None:
-            found.clear()
-            job = do(ledger)
-            if job is not None:
-                holds = [pool.max_hold for pool in ledger.book.of(job.key) if pool.max_hold]
-                found.extend((leave.mark(ledger.tx.uid(), job.id), min(holds, default=None)))
-            return job
-
-        job = self._run(take)
-        if job is None:
-            return None
-        mark, max_hold = found
+    def _mind(self, terms: "_Terms", on_end: Callable[[HeadgateError], None]) -> Taken:
+        job, mark, max_hold = terms
         lease = Lease(
             self._clerk,
             job.id,
@@ -135,15 +174,32 @@ class Crew:
         self._clerk.mind(lease, None if max_hold is None else max_hold / 1000)
         return Taken(job, lease)
 
-    def finish(self, lease: Lease, end: End) -> bool:
-        """Give a job's seats back and tell how it ended; tried until the store has it."""
+    def finish(
+        self, lease: Lease, end: End, worker: str, on_end: Callable[[HeadgateError], None]
+    ) -> Taken | None:
+        """Give a job's seats back and tell how it ended; perhaps there is a next one to run.
+
+        Tried until the store has it, unless the store is gone.
+        """
         self._clerk.leases.pop(lease.id, None)
-        do = partial(jobs.finish, id=lease.id, me=self.me, end=end)
+        gone = 0.0
         while True:
-            try:
-                return bool(self._run(do, Errand))
-            except HeadgateError:
-                time.sleep(0.2)
+            done = threading.Event()
+            errand = _Finish(self.me, lease.id, end, worker, _setter(done))
+            self._clerk.submit(errand)
+            done.wait()
+            if errand.error is None:
+                found = errand.terms
+                return None if found is None else self._mind(found, on_end)
+            if not isinstance(errand.error, StoreError):
+                raise errand.error
+            if not isinstance(errand.error, StoreReplacedError):
+                gone = 0.0
+            elif not gone:
+                gone = time.monotonic()
+            elif time.monotonic() - gone > _GONE:
+                return None
+            time.sleep(0.2)
 
     def tick(self, keep: int | None) -> list[int]:
         """Do what time does to jobs, and forget old ones; returns the ids of these."""
@@ -159,6 +215,10 @@ class Crew:
     def due(self) -> bool:
         """Whether time has come for some job."""
         return self._clerk.read(lambda ledger: jobs.due(ledger) or bool(_late(ledger)))
+
+
+def _setter(done: threading.Event) -> Callable[[Errand], None]:
+    return lambda _: done.set()
 
 
 def _set_works(ledger: Ledger, me: str, *, works: int) -> None:

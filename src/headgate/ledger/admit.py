@@ -199,7 +199,10 @@ def _grant_ticket(ledger: Ledger, lane: Lane, ticket: Ticket) -> None:
 
 
 def _worker(ledger: Ledger) -> str:
-    """The worker with the fewest jobs of this transaction."""
+    """Who starts a job: the runner that asks for one, or the worker that was given the fewest."""
+    if ledger.heir:
+        heir, ledger.heir = ledger.heir, ""
+        return heir
     given = [lease.member for lease in ledger.granted.values() if lease.job]
     return min(ledger.workers(), key=given.count)
 

@@ -63,6 +63,8 @@ class Ledger:
         self.orphans: list[tuple[Lease, str]] = []
         """Leases of jobs that were freed by somebody who knows nothing of the job, and why."""
         self.blocked: dict[int, tuple[Reason, ...]] = {}
+        self.heir = ""
+        """A runner that has just finished a job, and takes the next one that is let in."""
         self.unsettled = False
         self.swept = False
         self._pages = pages

@@ -8,6 +8,7 @@ such lines follow, the program is ended and its job parked (see `headgate.core.v
 import os
 import signal
 import time
+import traceback
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,6 +36,11 @@ class Watch(NamedTuple):
     tail: Tail
     log: int
     log_size: int
+
+    def close(self) -> None:
+        """Let go of the log."""
+        self.tail.close()
+        os.close(self.log)
 
 
 def run_order(order: dict[str, Any]) -> None:
@@ -71,19 +77,22 @@ class Runner:
         self._stopped = ""
 
     def run(self, id: int, worker: str, *, adopt: bool) -> None:
-        """Take the job over, and see it to the end of this attempt."""
+        """Take the job over and see it to its end; then the next, while there is one for us."""
         signal.pthread_sigmask(signal.SIG_BLOCK, MINDED)
         crew = self._gate.crew
         taken = crew.adopt(id, self._end) if adopt else crew.begin(id, worker, self._end)
-        if taken is not None:
+        while taken is not None:
             try:
                 how = self._look_after(taken) if adopt else self._attempt(taken)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the job must hear of it, whatever it is
+                traceback.print_exc()
                 self._end_program(taken.lease.environment[MARK], None, 0.0)
                 text = f"headgate's own error: {type(error).__name__}: {error}"
-                crew.finish(taken.lease, End(LOST, "runner_error", text))
-                raise
-            crew.finish(taken.lease, how)
+                how = End(LOST, "runner_error", text)
+            adopt = False
+            self._ending.clear()
+            going_on = worker if not self._stopped else ""
+            taken = crew.finish(taken.lease, how, going_on, self._end)
         self._gate.close()
 
     def _end(self, why: HeadgateError) -> None:
@@ -112,12 +121,14 @@ class Runner:
             text = f"cannot start {what}: {error.strerror}"
             code = 127 if isinstance(error, FileNotFoundError) else 126
             return End(FAILED, "cannot_start", text, exit_text(code, 0))
-        self._gate.started(lease, child.pid)
         vigil = self._vigil(spec, profile, job.key)
         watch = Watch(vigil, Tail(path), log, self._gate.job_terms.log_size)
-        verdict = self._watch(taken, watch, child, spec)
-        self._clear_up(taken, child, spec)
-        self._feed(taken, watch, to_end=True)
+        try:
+            verdict = self._watch(taken, watch, child, spec)
+            self._clear_up(taken, child, spec)
+            self._feed(taken, watch, to_end=True)
+        finally:
+            watch.close()
         return self._judge(child, vigil, verdict)
 
     def _about(self, taken: Taken) -> dict[str, str]:
@@ -136,9 +147,13 @@ class Runner:
         self, taken: Taken, watch: Watch, child: Child, spec: "Spec"
     ) -> Verdict | HeadgateError | str | None:
         """Look after the program until it has ended; why it was made to, or None."""
+        known = False
         while child.status is None:
             number = _next_signal(_LOOK)
             child.reap()
+            if not number and not known:  # for people, of no use for what is over in a moment
+                self._gate.started(taken.lease, child.pid)
+                known = True
             if number in _STOPPING:
                 self._stopped = signal.Signals(number).name
             self._feed(taken, watch)
