@@ -387,13 +387,16 @@ def test_the_template_shows_the_defaults() -> None:
 
 def test_the_templates_examples_can_be_used() -> None:
     """Settings that have no default are shown by examples; uncommented, they are accepted."""
-    setting = r"(?m)^# (?=\[\[|(?:rpm|tpm|usage|provider|status|body|signal) = )"
+    setting = (
+        r"(?m)^# (?=\[\[|(?:rpm|tpm|usage|provider|status|body|signal|name|command|events) = )"
+    )
     config = parse(re.sub(setting, "", TEMPLATE), "c.toml")
     assert config.warnings == ()
     pool = config.pools["*/claude-opus-*"]
     assert (pool.rpm, pool.tpm) == (50, 40_000)
     assert pool.usage == UsageSource("umans", "https://api.code.umans.ai/v1/usage", "UMANS_API_KEY")
     assert [rule.signal for rule in config.classify] == ["concurrency-limited"]
+    assert [target.name for target in config.notify] == ["me"]
 
 
 def test_find_prefers_the_variable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ becomes a warning. No message repeats what looks like a key.
 file      finds the file, reads it, and watches it for changes
 check     the text as a whole, table by table
 pool      the table of one pool
+notify    where notifications go
 usage     where upstream's own count is read
 values    readers of single values
 notes     what is wrong or odd, and where

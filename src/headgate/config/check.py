@@ -15,6 +15,7 @@ from headgate.core.pools import DEFAULTS, Declared
 from headgate.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
+    from headgate.core.notices import Target
     from headgate.core.rules import Rule
 
 
@@ -33,15 +34,16 @@ def parse(text: str, name: str) -> Config:
             "expected what `headgate init` writes"
         ) from None
     notes = Notes(text, name)
-    notes.check_names((), document, ("pools", "defaults", "classify", "run"))
+    notes.check_names((), document, ("pools", "defaults", "classify", "notify", "run"))
     defaults = _read_defaults(notes, document)
     pools = _read_pools(notes, document, defaults)
     rules = _read_rules(notes, document)
     grace = _read_grace(notes, document)
+    targets = _read_notify(notes, document)
     if notes.errors:
         raise ConfigError("\n".join(notes.lines(notes.errors)))
     warnings = notes.lines(notes.warnings)
-    return Config(None, pools, grace, warnings, defaults, rules)
+    return Config(None, pools, grace, warnings, defaults, rules, targets)
 
 
 def _read_grace(notes: Notes, document: Mapping[str, object]) -> int:
@@ -51,6 +53,14 @@ def _read_grace(notes: Notes, document: Mapping[str, object]) -> int:
     if grace is not None and grace < 1_000:
         notes.warn(("run", "grace"), "hardly time for an ended agent to save its work; 10s is")
     return GRACE if grace is None else grace
+
+
+def _read_notify(notes: Notes, document: Mapping[str, object]) -> "tuple[Target, ...]":
+    if "notify" not in document:
+        return ()
+    from headgate.config.notify import read_notify
+
+    return read_notify(notes, document)
 
 
 def _read_defaults(notes: Notes, document: Mapping[str, object]) -> Declared:

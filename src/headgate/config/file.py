@@ -12,6 +12,7 @@ from headgate.core.pools import Declared
 from headgate.errors import ConfigError
 
 if TYPE_CHECKING:
+    from headgate.core.notices import Target
     from headgate.core.rules import Rule
 
 GRACE = 10_000
@@ -33,6 +34,8 @@ class Config(NamedTuple):
     """The `adapt` and `cooldown` of every pool but host that does not say otherwise."""
     classify: "tuple[Rule, ...]" = ()
     """Rules for reading answers, which come before the built-in ones."""
+    notify: "tuple[Target, ...]" = ()
+    """Where notifications go."""
 
 
 def default_path() -> Path:
