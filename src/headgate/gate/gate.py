@@ -46,6 +46,7 @@ from headgate.store import Store, open_store
 
 if TYPE_CHECKING:
     from headgate.core.rules import Rule
+    from headgate.gate.notices import Notices
 
 _LOOK = 0.5
 _JUMP = 2_000
@@ -247,6 +248,12 @@ class Gate:
         from headgate.gate.cancel import cancel
 
         return cancel(self._clerk, id, grace)
+
+    def notices(self) -> "Notices":
+        """The events on their way to the targets of notifications; for one notifier."""
+        from headgate.gate.notices import Notices
+
+        return Notices(self._clerk, lambda: self._config.config.notify)
 
     @property
     def grace(self) -> float:
