@@ -153,14 +153,14 @@ def test_a_wrong_value_is_refused_with_its_place(setting: str, problem: str) -> 
         (
             "[pool.host]\nlimit = 3",
             (
-                "c.toml:1: pool: unknown; allowed here: pools, defaults, classify, run; "
+                "c.toml:1: pool: unknown; allowed here: pools, defaults, classify, notify, run; "
                 "did you mean pools?"
             ),
         ),
         (
             "limit = 3",
             (
-                "c.toml:1: limit: unknown; allowed here: pools, defaults, classify, run; "
+                "c.toml:1: limit: unknown; allowed here: pools, defaults, classify, notify, run; "
                 "put it under its pool, as in [pools.host]"
             ),
         ),
@@ -184,7 +184,10 @@ def test_a_wrong_value_is_refused_with_its_place(setting: str, problem: str) -> 
         ("[run]\nzzz = 3", "c.toml:2: run.zzz: unknown; allowed here: grace"),
         (
             '["\\u001b[31m\\n"]',
-            r'c.toml:1: "\x1b[31m\n": unknown; allowed here: pools, defaults, classify, run',
+            (
+                r'c.toml:1: "\x1b[31m\n": unknown; '
+                "allowed here: pools, defaults, classify, notify, run"
+            ),
         ),
         (
             '[pools."host/x"]',

@@ -517,7 +517,7 @@ def test_a_limit_is_learned_only_by_learning(text: str, problem: str) -> None:
         (
             "adapt = 'off'",
             (
-                "1: adapt: unknown; allowed here: pools, defaults, classify, run; "
+                "1: adapt: unknown; allowed here: pools, defaults, classify, notify, run; "
                 "put it under its pool, or under [defaults] for all"
             ),
         ),

@@ -128,8 +128,9 @@ class _Pipes:
 
     def last_line(self) -> str:
         """The last thing it said, fit for an event."""
-        lines = self._tail.decode(errors="replace").strip().splitlines()
-        return clip(hide(plain(lines[-1].strip())), 200) if lines else ""
+        said = self._tail.decode(errors="replace")
+        lines = [line for raw in said.splitlines() if (line := plain(raw).strip())]
+        return clip(hide(lines[-1]), 200) if lines else ""
 
     def _feed(self, fd: int) -> bool:
         try:
