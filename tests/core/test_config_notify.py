@@ -154,7 +154,7 @@ def test_a_target_may_say_all_of_this() -> None:
         ),
         (
             "command = 'x'\nonly = 'x'",
-            '3: notify: entry 1: only: found "x", expected a table; write [notify: entry 1: only]',
+            ('3: notify: entry 1: only: found "x", expected a table, as in { task = "oracle-*" }'),
         ),
     ],
 )

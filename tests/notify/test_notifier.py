@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -62,6 +63,19 @@ def test_a_restart_tells_what_happened_meanwhile_and_nothing_twice(box: Box, des
     with desk.delivering(gate, "book"):
         desk.caught_up(gate, "book")
     assert [note_of(text) for text in texts(desk.told())] == ["a", "b", "c"]
+
+
+def test_a_pool_closed_by_upstream_is_told_with_its_end(box: Box, desk: Desk) -> None:
+    """A refusal that cuts and pauses is two messages: the new limit, and until when it is shut."""
+    box.config("[pools.a]\nlimit = 4\n" + desk.target(name="book"))
+    gate = box.gate()
+    with desk.delivering(gate, "book"), gate.slot("a/b"):
+        gate.report("a", "concurrency-limited", retry_after=120, note="429")
+        reduced, paused = desk.wait_for(2)
+    assert (reduced["event"], reduced["pool"]) == ("limit_reduced", "a")
+    assert paused["text"] == "for 2m: concurrency-limited: 429"
+    start, ends = (datetime.fromisoformat(paused[name]) for name in ("at", "until"))
+    assert ends - start == timedelta(minutes=2)
 
 
 def test_filters(box: Box, desk: Desk) -> None:

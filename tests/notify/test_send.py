@@ -179,6 +179,25 @@ def test_a_webhook_is_signed(receiver: Receiver) -> None:
     assert "s3cret" not in repr(got)
 
 
+def test_the_documented_check_tells_ours_from_others(receiver: Receiver) -> None:
+    """The code in the documentation accepts what was sent, and nothing that was changed."""
+    page = (Path(__file__).parents[2] / "docs" / "notifications.md").read_text()
+    names: dict[str, Any] = {}
+    exec(page.partition("```python\n")[2].partition("```")[0], names)  # noqa: S102 - our own page
+    target = Target("t", url=receiver.url, secret_env="HOOK_SECRET")
+    assert send(target, FAILED, "d", environ={"HOOK_SECRET": "s3cret"}) == Sent()
+    [got] = receiver.got
+    sent = {
+        f"X-Headgate-{name}": got.headers[f"x-headgate-{name.lower()}"]
+        for name in ("Timestamp", "Signature")
+    }
+    assert names["ours"](sent, got.body, b"s3cret")
+    assert not names["ours"](sent, got.body, b"other")
+    assert not names["ours"](sent, got.body + b" ", b"s3cret")
+    old = {**sent, "X-Headgate-Timestamp": str(int(sent["X-Headgate-Timestamp"]) - 1)}
+    assert not names["ours"](old, got.body, b"s3cret")
+
+
 def test_a_webhook_without_a_secret_is_not_signed(receiver: Receiver) -> None:
     """Nobody can take an unsigned message for a signed one; its URL may be a secret itself."""
     assert send(Target("t", url_env="HOOK"), FAILED, "d", environ={"HOOK": receiver.url}) == Sent()

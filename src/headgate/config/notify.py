@@ -93,7 +93,10 @@ def _meant(pattern: str) -> str:
 
 
 def _read_only(notes: Notes, place: Place, parent: Mapping[str, object]) -> Only:
-    table = notes.table(place[:-1], parent, "only")
+    table = parent["only"]
+    if not isinstance(table, dict):
+        notes.wrong(place, f'found {shown(table)}, expected a table, as in {{ task = "oracle-*" }}')
+        return Only()
     notes.check_names(place, table, Only._fields)
     said: dict[str, Any] = {}
     for name, read in (("task", _text), ("key", _pool_name), ("pool", _text)):
