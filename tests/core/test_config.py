@@ -24,6 +24,8 @@ SEATS = "expected a whole number from 0 to 1000000"
 TIME = 'expected a time such as "500ms", "2s", "1m30s" or "1h", at most "366d"'
 HOLD = 'expected a time such as "90m" or "12h", more than none and at most "366d", or "off"'
 
+TABLES = "pools, defaults, classify, run, jobs, profiles, notify"
+
 
 def said(text: str, name: str = "c.toml") -> list[str]:
     """The lines of the error that this text causes."""
@@ -152,15 +154,12 @@ def test_a_wrong_value_is_refused_with_its_place(setting: str, problem: str) -> 
         ),
         (
             "[pool.host]\nlimit = 3",
-            (
-                "c.toml:1: pool: unknown; allowed here: pools, defaults, classify, run, jobs, profiles; "
-                "did you mean pools?"
-            ),
+            (f"c.toml:1: pool: unknown; allowed here: {TABLES}; did you mean pools?"),
         ),
         (
             "limit = 3",
             (
-                "c.toml:1: limit: unknown; allowed here: pools, defaults, classify, run, jobs, profiles; "
+                f"c.toml:1: limit: unknown; allowed here: {TABLES}; "
                 "put it under its pool, as in [pools.host]"
             ),
         ),
@@ -184,7 +183,10 @@ def test_a_wrong_value_is_refused_with_its_place(setting: str, problem: str) -> 
         ("[run]\nzzz = 3", "c.toml:2: run.zzz: unknown; allowed here: grace"),
         (
             '["\\u001b[31m\\n"]',
-            r'c.toml:1: "\x1b[31m\n": unknown; allowed here: pools, defaults, classify, run, jobs, profiles',
+            (
+                r'c.toml:1: "\x1b[31m\n": unknown; '
+                f"allowed here: {TABLES}"
+            ),
         ),
         (
             '[pools."host/x"]',
@@ -387,13 +389,16 @@ def test_the_template_shows_the_defaults() -> None:
 
 def test_the_templates_examples_can_be_used() -> None:
     """Settings that have no default are shown by examples; uncommented, they are accepted."""
-    setting = r"(?m)^# (?=\[\[|(?:rpm|tpm|usage|provider|status|body|signal) = )"
+    setting = (
+        r"(?m)^# (?=\[\[|(?:rpm|tpm|usage|provider|status|body|signal|name|command|events) = )"
+    )
     config = parse(re.sub(setting, "", TEMPLATE), "c.toml")
     assert config.warnings == ()
     pool = config.pools["*/claude-opus-*"]
     assert (pool.rpm, pool.tpm) == (50, 40_000)
     assert pool.usage == UsageSource("umans", "https://api.code.umans.ai/v1/usage", "UMANS_API_KEY")
     assert [rule.signal for rule in config.classify] == ["concurrency-limited"]
+    assert [target.name for target in config.notify] == ["me"]
 
 
 def test_find_prefers_the_variable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ from headgate.core.pools import Declared, UsageSource
 from headgate.core.rules import Rule
 from headgate.errors import ConfigError
 
+TABLES = "pools, defaults, classify, run, jobs, profiles, notify"
+
 LIMIT = (
     'expected a whole number from 1 to 1000000, "unlimited" or "learn"; to let nothing in, pause it'
 )
@@ -517,7 +519,7 @@ def test_a_limit_is_learned_only_by_learning(text: str, problem: str) -> None:
         (
             "adapt = 'off'",
             (
-                "1: adapt: unknown; allowed here: pools, defaults, classify, run, jobs, profiles; "
+                f"1: adapt: unknown; allowed here: {TABLES}; "
                 "put it under its pool, or under [defaults] for all"
             ),
         ),

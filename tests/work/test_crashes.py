@@ -45,7 +45,7 @@ def test_a_job_outlives_its_runner(box: JobBox) -> None:
 
 
 def test_both_killed(box: JobBox) -> None:
-    """With worker and runner killed, the program keeps its seat and the job is not started twice."""
+    """With worker and runner killed, the program keeps its seat and no second one is started."""
     worker = box.worker()
     id = box.submit("--cwd", str(box.folder), "--", *LONG_JOB)
     agent = _pid(box)

@@ -32,6 +32,7 @@ VERBS = {
     "resume": "let a paused pool go on",
     "report": "tell a pool what upstream said, as in a 429",
     "events": "what happened",
+    "notify": "try and show who is told of what happens",
     "init": "write a configuration file to start from",
     "config": "check the configuration",
     "sim": "a provider that can be overrun, to judge how limits are learned",

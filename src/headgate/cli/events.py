@@ -81,6 +81,7 @@ _STYLES = {
     "probed": "cyan",
     "config_refused": "red",
     "lost": "red",
+    "notify_failed": "red",
     "overdue": "red",
     "usage_failed": "red",
     "cancelled": "yellow",

@@ -7,6 +7,7 @@ becomes a warning. No message repeats what looks like a key.
 file      finds the file, reads it, and watches it for changes
 check     the text as a whole, table by table
 pool      the table of one pool
+notify    where notifications go
 usage     where upstream's own count is read
 jobs      when agents are ended, and what becomes of their jobs
 profiles  what is known about kinds of agents, built in or told by the user

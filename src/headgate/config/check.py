@@ -16,7 +16,10 @@ from headgate.core.terms import JobTerms
 from headgate.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
+    from headgate.core.notices import Target
     from headgate.core.rules import Rule
+
+_TABLES = ("pools", "defaults", "classify", "run", "jobs", "profiles", "notify")
 
 
 def parse(text: str, name: str) -> Config:
@@ -34,17 +37,18 @@ def parse(text: str, name: str) -> Config:
             "expected what `headgate init` writes"
         ) from None
     notes = Notes(text, name)
-    notes.check_names((), document, ("pools", "defaults", "classify", "run", "jobs", "profiles"))
+    notes.check_names((), document, _TABLES)
     defaults = _read_defaults(notes, document)
     pools = _read_pools(notes, document, defaults)
     rules = _read_rules(notes, document)
     grace = _read_grace(notes, document)
     jobs = _read_jobs(notes, document)
     profiles = _read_profiles(notes, document)
+    targets = _read_notify(notes, document)
     if notes.errors:
         raise ConfigError("\n".join(notes.lines(notes.errors)))
     warnings = notes.lines(notes.warnings)
-    return Config(None, pools, grace, warnings, defaults, rules, jobs, profiles)
+    return Config(None, pools, grace, warnings, defaults, rules, jobs, profiles, targets)
 
 
 def _read_grace(notes: Notes, document: Mapping[str, object]) -> int:
@@ -72,6 +76,14 @@ def _read_profiles(
     from headgate.config.profiles import read_profiles
 
     return read_profiles(notes, document)
+
+
+def _read_notify(notes: Notes, document: Mapping[str, object]) -> "tuple[Target, ...]":
+    if "notify" not in document:
+        return ()
+    from headgate.config.notify import read_notify
+
+    return read_notify(notes, document)
 
 
 def _read_defaults(notes: Notes, document: Mapping[str, object]) -> Declared:

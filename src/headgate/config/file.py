@@ -13,6 +13,7 @@ from headgate.core.terms import JobTerms
 from headgate.errors import ConfigError
 
 if TYPE_CHECKING:
+    from headgate.core.notices import Target
     from headgate.core.rules import Rule
 
 GRACE = 10_000
@@ -37,6 +38,8 @@ class Config(NamedTuple):
     jobs: JobTerms = JobTerms()
     profiles: Mapping[str, Mapping[str, Any]] = {}
     """What the file itself says of agents; `headgate.config.profiles` has all of them."""
+    notify: "tuple[Target, ...]" = ()
+    """Where notifications go."""
 
 
 def default_path() -> Path:

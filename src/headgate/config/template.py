@@ -49,6 +49,13 @@ TEMPLATE = """\
 # body = "seats? (taken|gone)"     # a regular expression; also code = "…", header = { "x-a" = "…" }
 # signal = "concurrency-limited"   # or rate-limited, quota-gone, overloaded, accepted, none
 
+# Who is told of what happens; each target has one of command, url, url_env, apprise, apprise_env:
+# [[notify]]
+# name = "me"
+# command = ["/home/me/bin/on-event"]   # gets the event as JSON on its standard input
+# events = ["failed", "limit_*"]        # "all", or by default what somebody may have to act on
+#                                       # `headgate notify test` tries it; see docs/notifications.md
+
 [run]
 #grace = "10s"        # how long an agent that is ended may tidy up before it is killed
 

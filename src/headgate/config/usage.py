@@ -38,7 +38,7 @@ _KEY_IN_QUERY = re.compile(
     r"(?:key|token|secret|password|passwd|auth|authorization)=[^&;#]",
     re.IGNORECASE,
 )
-_ENVIRONMENT = "keys come from the environment: name the variable in key_env"
+_ENVIRONMENT = "keys come from the environment: name the variable in {}"
 
 
 def read_usage(notes: Notes, place: Place, parent: Mapping[str, object]) -> UsageSource | None:
@@ -59,7 +59,7 @@ def read_usage(notes: Notes, place: Place, parent: Mapping[str, object]) -> Usag
             if value is not None:
                 said[name] = value
     source = UsageSource(kind or "", **said)
-    if (source.key_env or kind in _SEND_A_KEY) and _in_the_clear(source.url):
+    if (source.key_env or kind in _SEND_A_KEY) and in_the_clear(source.url):
         notes.warn((*place, "url"), "the key travels unencrypted; https keeps it from others")
     return source
 
@@ -74,15 +74,18 @@ def _check_kind(notes: Notes, place: Place, table: Mapping[str, object], kind: s
             notes.wrong((*place, name), f'not with kind = "{kind}", only with {listed(takers)}')
 
 
-def _url(value: object) -> str:
-    """A URL to ask; it is never repeated, for its path and query may hold a key."""
+def read_url(value: object, instead: str = "key_env") -> str:
+    """A URL to ask; it is never repeated, for its path and query may hold a key.
+
+    `instead` is the setting that names an environment variable for what is secret.
+    """
     if not isinstance(value, str):
         raise UsageError("not a text")
     authority = re.split(r"[/?#]", value.partition("://")[2], maxsplit=1)[0]
     if "@" in authority:
-        raise Refused(f"has a user name or a password in it; {_ENVIRONMENT}")
+        raise Refused(f"has a user name or a password in it; {_ENVIRONMENT.format(instead)}")
     if _KEY_IN_QUERY.search(value) or key_like(value, by_prefix=True):
-        raise Refused(f"has a key in it; {_ENVIRONMENT}")
+        raise Refused(f"has a key in it; {_ENVIRONMENT.format(instead)}")
     parts = _HTTP.fullmatch(value)
     good = parts and len(value) <= 2_000 and value.isprintable() and " " not in value
     if not parts or not good or int(parts[3] or 1) > 65_535 or not _is_host(parts[2]):
@@ -100,7 +103,7 @@ def _is_host(host: str) -> bool:
     return bool(_LABELS.fullmatch(name))
 
 
-def _in_the_clear(url: str) -> bool:
+def in_the_clear(url: str) -> bool:
     """Whether what is sent there can be read on the way."""
     parts = _HTTP.fullmatch(url)
     if not parts or parts[1].lower() == "https":
@@ -119,7 +122,7 @@ def _address(host: str) -> bool | None:
         return None
 
 
-def _key_env(value: object) -> str:
+def read_variable(value: object) -> str:
     """The name of a variable. What is no name may be the key itself, and is never repeated."""
     if not isinstance(value, str):
         raise UsageError("not a text")
@@ -135,8 +138,8 @@ def _key_env(value: object) -> str:
 
 _PATH = 'the place of a number in the answer, as in "data.0.in_flight"'
 _READERS: Mapping[str, tuple[Callable[[object], object], str]] = {
-    "url": (_url, "a URL such as https://api.example.com/usage"),
-    "key_env": (_key_env, 'the name of an environment variable, as in "UMANS_API_KEY"'),
+    "url": (read_url, "a URL such as https://api.example.com/usage"),
+    "key_env": (read_variable, 'the name of an environment variable, as in "UMANS_API_KEY"'),
     "used": (spelled(_STEPS, 200), _PATH),
     "limit": (spelled(_STEPS, 200), _PATH),
     "call": (

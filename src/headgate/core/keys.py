@@ -96,9 +96,9 @@ def matches(pattern: str, key: str) -> bool:
         return False
     wanted_provider, slash, wanted_model = pattern.partition("/")
     provider, _, model = key.partition("/")
-    if not _glob(wanted_provider).match(provider):
+    if not glob(wanted_provider).match(provider):
         return False
-    return not slash or bool(_glob(wanted_model).match(model))
+    return not slash or bool(glob(wanted_model).match(model))
 
 
 def specificity(pattern: str) -> tuple[bool, bool, int]:
@@ -107,7 +107,7 @@ def specificity(pattern: str) -> tuple[bool, bool, int]:
 
 
 @lru_cache(maxsize=1024)
-def _glob(pattern: str) -> re.Pattern[str]:
+def glob(pattern: str) -> re.Pattern[str]:
     """A pattern as an expression that never goes back on a star: linear, whatever the pattern."""
     first, *others = (
         "".join("." if c == "?" else re.escape(c) for c in part)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from headgate.core.terms import JobTerms
     from headgate.gate.crew import Crew
     from headgate.gate.jobs import Jobs
+    from headgate.gate.notices import Notices
 
 _LOOK = 0.5
 _JUMP = 2_000
@@ -261,6 +262,12 @@ class Gate:
         from headgate.gate.cancel import cancel
 
         return cancel(self._clerk, id, grace)
+
+    def notices(self) -> "Notices":
+        """The events on their way to the targets of notifications; for one notifier."""
+        from headgate.gate.notices import Notices
+
+        return Notices(self._clerk, lambda: self._config.config.notify)
 
     @property
     def jobs(self) -> "Jobs":

@@ -27,7 +27,7 @@ class Target:
     """Where to ask, and as whom. Shows neither its path nor its key."""
 
     def __init__(self, url: str, key: str, key_env: str, environ: Mapping[str, str]) -> None:
-        self.scheme, self.host, self.port, self.path, user = _split(url)
+        self.scheme, self.host, self.port, self.path, user = split_url(url)
         self.key_env = key_env
         self.environ = environ
         self._authorization = f"Bearer {key}" if key else user
@@ -42,7 +42,7 @@ class Target:
         from urllib.parse import urljoin
 
         try:
-            scheme, host, port, path, _ = _split(urljoin(self._url(), location))
+            scheme, host, port, path, _ = split_url(urljoin(self._url(), location))
         except (Unusable, ValueError):
             raise Trouble("redirects to nowhere") from None
         if (scheme, host, port) != (self.scheme, self.host, self.port):
@@ -88,7 +88,7 @@ def aim(source: UsageSource, environ: Mapping[str, str]) -> Target:
 def host_of(source: UsageSource) -> str:
     """The name of the host that a source asks, for people."""
     try:
-        return _split(source.url or USUAL.get(source.kind, ("", ""))[0])[1][:80]
+        return split_url(source.url or USUAL.get(source.kind, ("", ""))[0])[1][:80]
     except Unusable:
         return "the usage source"
 
@@ -131,7 +131,7 @@ def _ask(target: Target, wire: Wire, accept: str) -> "HTTPResponse":
     return response
 
 
-def _split(url: str) -> tuple[str, str, int, str, str]:
+def split_url(url: str) -> tuple[str, str, int, str, str]:
     """A URL's scheme, host, port and path, and an authorization if it names a user."""
     from base64 import b64encode
     from urllib.parse import quote, unquote, urlsplit

@@ -1,0 +1,172 @@
+"""Checks the [[notify]] tables. What is secret belongs into the environment, never into a message.
+
+`events` takes patterns over the kinds of events, or "all"; `only` patterns over an event's fields.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from headgate.config.notes import Notes
+from headgate.config.usage import in_the_clear, read_url, read_variable
+from headgate.config.values import Refused, duration, spelled, whole
+from headgate.config.words import Place, key_like, shown
+from headgate.core.keys import parse_pattern
+from headgate.core.notices import ALL, APPRISE, KINDS, WEBHOOK, Only, Target, fits
+from headgate.errors import UsageError
+
+_WAYS = ("command", "url", "url_env", "apprise", "apprise_env")
+_ONE_WAY = "one of command, url, url_env, apprise or apprise_env"
+_MOST = 50
+_MOST_WORDS = 100
+_LONGEST_COMMAND = 10_000
+_VARIABLE = "the name of an environment variable, as in"
+
+
+def read_notify(notes: Notes, document: Mapping[str, object]) -> tuple[Target, ...]:
+    """The targets of notifications, in the order of the file."""
+    found = document["notify"]
+    if not isinstance(found, list):
+        notes.wrong(("notify",), f"found {shown(found)}, expected targets; write [[notify]]")
+        return ()
+    if len(found) > _MOST:
+        notes.wrong(("notify",), f"found {len(found)} targets, expected at most {_MOST}")
+        return ()
+    targets: dict[str, Target] = {}
+    for number, entry in enumerate(found, 1):
+        place = ("notify", number)
+        if not isinstance(entry, dict):
+            notes.wrong(place, f"found {shown(entry)}, expected a table; write [[notify]]")
+            continue
+        target = _read_target(notes, place, entry, f"hook-{number}")
+        if target.name in targets:
+            notes.wrong(place, f"name {shown(target.name)} is taken; give each target its own")
+        targets[target.name] = target
+    return tuple(targets.values())
+
+
+def _read_target(
+    notes: Notes, place: Place, table: Mapping[str, object], usual_name: str
+) -> Target:
+    notes.check_names(place, table, Target._fields)
+    said: dict[str, Any] = {"name": usual_name}
+    for name, (read, allowed) in _READERS.items():
+        value = notes.value((*place, name), table, read, allowed)
+        if value is not None:
+            said[name] = value
+    if "only" in table:
+        said["only"] = _read_only(notes, (*place, "only"), table)
+    target = Target(**said)
+    _judge(notes, place, table, target)
+    return target
+
+
+def _judge(notes: Notes, place: Place, table: Mapping[str, object], target: Target) -> None:
+    """Note what does not go together, or looks harmful."""
+    ways = [name for name in _WAYS if name in table]
+    if len(ways) != 1:
+        found = f"found {' and '.join(ways)}" if ways else "does not say where to"
+        notes.wrong(place, f"{found}; expected {_ONE_WAY}")
+    elif "secret_env" in table and target.by != WEBHOOK:
+        notes.wrong((*place, "secret_env"), "only with url or url_env, where it signs what is sent")
+    if target.url:
+        if key_like(target.url):
+            text = "seems to have a secret in it; url_env keeps that out of this file"
+            notes.warn((*place, "url"), text)
+        if in_the_clear(target.url):
+            notes.warn((*place, "url"), "what is sent there can be read on the way; https hides it")
+    if target.apprise and (key_like(target.apprise) or "@" in target.apprise):
+        text = "seems to have a secret in it; apprise_env keeps that out of this file"
+        notes.warn((*place, APPRISE), text)
+    for pattern in target.events:
+        if not any(fits(pattern, kind) for kind in KINDS):
+            text = f"{shown(pattern)} fits no kind of event{_meant(pattern)}"
+            notes.warn((*place, "events"), text)
+
+
+def _meant(pattern: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(pattern, KINDS, 1)
+    return f"; did you mean {close[0]}?" if close else f"; they are {', '.join(KINDS)}"
+
+
+def _read_only(notes: Notes, place: Place, parent: Mapping[str, object]) -> Only:
+    table = parent["only"]
+    if not isinstance(table, dict):
+        notes.wrong(place, f'found {shown(table)}, expected a table, as in {{ task = "oracle-*" }}')
+        return Only()
+    notes.check_names(place, table, Only._fields)
+    said: dict[str, Any] = {}
+    for name, read in (("task", _text), ("key", _pool_name), ("pool", _text)):
+        allowed = f"a pattern with * and ?, or a list of them, as in {_EXAMPLES[name]}"
+        found = notes.value((*place, name), table, partial(_some, read), allowed)
+        if found is not None:
+            said[name] = found
+    return Only(**said)
+
+
+_EXAMPLES = {"task": '"oracle-*"', "key": '"anthropic/claude-opus-*"', "pool": '"anthropic*"'}
+
+
+def _some(read: Callable[[object], str], value: object) -> tuple[str, ...]:
+    """One text or several."""
+    found = value if isinstance(value, list) else [value]
+    if not 0 < len(found) <= _MOST:
+        raise UsageError("none, or too many")
+    return tuple(map(read, found))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= 200 or not value.isprintable():
+        raise UsageError("not a pattern")
+    return value
+
+
+def _pool_name(value: object) -> str:
+    return parse_pattern(_text(value))
+
+
+def _command(value: object) -> tuple[str, ...]:
+    """A program and its arguments, or a line for the shell. Not repeated: it may hold a secret."""
+    words = ["sh", "-c", value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not 0 < len(words) <= _MOST_WORDS:
+        raise Refused("found no command")
+    if not all(isinstance(word, str) and "\0" not in word for word in words):
+        raise Refused("found what no command can have in it")
+    if not words[0].strip() or (isinstance(value, str) and not value.strip()):
+        raise Refused("found an empty command")
+    if sum(map(len, words)) > _LONGEST_COMMAND:
+        raise Refused("found a command that is too long; put it into a script")
+    return tuple(words)
+
+
+def _apprise(value: object) -> str:
+    good = isinstance(value, str) and len(value) <= 2_000 and value.isprintable()
+    if not good or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://\S+", str(value)):
+        raise Refused("found what is no such URL; it is not repeated, for it may hold a secret")
+    return str(value)
+
+
+def _events(value: object) -> tuple[str, ...]:
+    """Patterns over the kinds of events."""
+    patterns = _some(spelled(r"[A-Za-z_*?]{1,40}", 40), value)
+    return tuple(pattern.lower() for pattern in patterns)
+
+
+_READERS: Mapping[str, tuple[Callable[[object], object], str]] = {
+    "name": (
+        spelled(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}", 40),
+        "letters, digits and . _ -, at most 40 of them",
+    ),
+    "command": (_command, 'a list such as ["notify-me", "--now"], or a line for the shell'),
+    "url": (partial(read_url, instead="url_env"), "a URL such as https://example.com/hook"),
+    "url_env": (read_variable, f'{_VARIABLE} "HOOK_URL"'),
+    "apprise": (_apprise, "a URL that apprise knows, as in ntfy://topic"),
+    "apprise_env": (read_variable, f'{_VARIABLE} "TELEGRAM_URL"'),
+    "secret_env": (read_variable, f'{_VARIABLE} "HOOK_SECRET"'),
+    "events": (_events, f'kinds of events such as ["failed", "limit_*"], or "{ALL}"'),
+    "timeout": (duration(100, 300_000), 'a time from "100ms" to "5m"'),
+    "tries": (whole(1, 20), "a whole number from 1 to 20"),
+}

@@ -1,0 +1,114 @@
+"""One try to tell a target of an event, by whichever way it has."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from importlib.util import find_spec
+from urllib.parse import urlsplit
+
+from headgate.core.notices import APPRISE, COMMAND, Target
+from headgate.core.views import Event
+from headgate.notify import hook, message, service, webhook
+from headgate.notify.outcome import Failed, Grip, Outcome, Sent
+
+_SERVICE = f"import sys; from {service.__name__} import main; sys.exit(main())"
+
+
+def lacks(target: Target, environ: Mapping[str, str] | None = None) -> str:
+    """What this process lacks to tell a target anything; empty if nothing."""
+    env = os.environ if environ is None else environ
+    missing = [name for name in target.variables if not env.get(name)]
+    if missing:
+        return f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
+    if target.by == APPRISE and find_spec("apprise") is None:
+        return "apprise is not installed; pip install 'headgate[notify]'"
+    return ""
+
+
+def where(target: Target) -> str:
+    """Where a target is, without what may be secret: a program, a host, a kind of service."""
+    if target.by == COMMAND:
+        program = "sh" if target.command[:2] == ("sh", "-c") else target.command[0]
+        return os.path.basename(program)  # noqa: PTH119 - a word, not always a path
+    variable = target.url_env or target.apprise_env
+    if variable:
+        return f"${variable}"
+    if target.apprise:
+        return f"{target.apprise.partition('://')[0]}://"
+    return urlsplit(target.url).hostname or ""
+
+
+def send(
+    target: Target,
+    event: Event,
+    delivery: str,
+    grip: Grip | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Tell a target of an event, once. Never raises."""
+    env = os.environ if environ is None else environ
+    held = grip or Grip()
+    lack = lacks(target, env)
+    if lack:
+        return Failed(lack, again=False)
+    try:
+        if target.by == COMMAND:
+            return _by_command(target, event, delivery, held, env)
+        if target.by == APPRISE:
+            return _by_apprise(target, event, held, env)
+        return _by_webhook(target, event, delivery, held, env)
+    except Exception as error:  # noqa: BLE001 - no notification harms whoever sends it
+        return Failed(f"cannot be told: {type(error).__name__}")
+
+
+def try_out(target: Target, environ: Mapping[str, str] | None = None) -> str:
+    """Send a test to a target now; returns why it failed, or nothing if it went through."""
+    delivery = f"test-{os.urandom(6).hex()}"
+    outcome = send(target, message.trial(target.name), delivery, environ=environ)
+    return outcome.why if isinstance(outcome, Failed) else ""
+
+
+def _by_command(
+    target: Target, event: Event, delivery: str, grip: Grip, environ: Mapping[str, str]
+) -> Outcome:
+    said = message.message(event, target.name, delivery)
+    env = {**environ, "HEADGATE_EVENT": said["event"], "HEADGATE_SUMMARY": said["summary"]}
+    data = message.encode(said) + b"\n"
+    ended = hook.run(target.command, data, target.timeout / 1000, grip, env)
+    return hook.judge(ended) or Sent()
+
+
+def _by_webhook(
+    target: Target, event: Event, delivery: str, grip: Grip, environ: Mapping[str, str]
+) -> Outcome:
+    url = target.url or environ[target.url_env].strip()
+    body = message.encode(message.message(event, target.name, delivery))
+    stamp = str(int(time.time()))
+    headers = {
+        "X-Headgate-Event": event.kind,
+        "X-Headgate-Delivery": delivery,
+        "X-Headgate-Timestamp": stamp,
+    }
+    if target.secret_env:
+        secret = environ[target.secret_env].encode(errors="surrogateescape")
+        headers["X-Headgate-Signature"] = webhook.sign(secret, stamp, body)
+    timeout = target.timeout / 1000
+    return webhook.post(url, headers, body, timeout=timeout, grip=grip, environ=environ)
+
+
+def _by_apprise(target: Target, event: Event, grip: Grip, environ: Mapping[str, str]) -> Outcome:
+    url = target.apprise or environ[target.apprise_env].strip()
+    said = {"url": url, "title": message.title(event), "body": message.summary(event)}
+    argv = (sys.executable, "-P", "-c", _SERVICE)
+    ended = hook.run(argv, json.dumps(said).encode(), target.timeout / 1000, grip, environ)
+    if isinstance(ended, Failed):
+        return ended
+    match ended.code:
+        case 0:
+            return Sent()
+        case service.UNKNOWN:
+            return Failed("apprise does not know such a URL", again=False)
+        case _:
+            return Failed("apprise could not deliver it")
