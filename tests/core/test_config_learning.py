@@ -17,7 +17,7 @@ from headgate.core.pools import Declared, UsageSource
 from headgate.core.rules import Rule
 from headgate.errors import ConfigError
 
-TABLES = "pools, defaults, classify, run, jobs, profiles, notify"
+ALLOWED = "pools, defaults, classify, run, jobs, profiles, notify"
 
 LIMIT = (
     'expected a whole number from 1 to 1000000, "unlimited" or "learn"; to let nothing in, pause it'
@@ -519,7 +519,7 @@ def test_a_limit_is_learned_only_by_learning(text: str, problem: str) -> None:
         (
             "adapt = 'off'",
             (
-                f"1: adapt: unknown; allowed here: {TABLES}; "
+                f"1: adapt: unknown; allowed here: {ALLOWED}; "
                 "put it under its pool, or under [defaults] for all"
             ),
         ),

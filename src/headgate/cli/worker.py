@@ -54,6 +54,9 @@ def run(args: Namespace) -> int:
     worker = Worker(Places(store, config and os.path.abspath(config)), show)  # noqa: PTH100
     say(f"worker {os.getpid()} is up; Ctrl-C ends it, what it has started goes on")
     left = worker.run()
+    if worker.begin_anew:
+        sys.stdout.flush()
+        os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - ourselves, without threads
     if left:
         say(f"the worker has ended; {left} {'job goes' if left == 1 else 'jobs go'} on without it")
     return 0

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from headgate.core.views import Event
 from headgate.errors import StoreError
 from headgate.gate import Gate
+from headgate.notify import Notifier
 from headgate.work import output
 from headgate.work.attempt import run_order, warm
 from headgate.work.nursery import Nursery
@@ -17,6 +18,8 @@ from headgate.work.nursery import Nursery
 _TICK = 1.0
 _ASK_AGAIN = 5.0
 _CLEAN = 60.0
+_FAREWELL = 5.0
+"""Seconds that notifications which are under way get when it is time to stop."""
 
 
 class Places(NamedTuple):
@@ -39,6 +42,8 @@ class Worker:
         self._say = say
         self._called = threading.Event()
         self._stopping = False
+        self.begin_anew = False
+        """Whether it ended because it has to be started again: its nursery was killed."""
         self._asked: dict[int, float] = {}
         self._next_clean = 0.0
         self._told = 0
@@ -60,6 +65,9 @@ class Worker:
         latest = self._gate.events(most=1)
         self._told = latest[-1].id if latest else 0
         self._crew.enlist(self._called.set)
+        silence = threading.Event()
+        news = threading.Thread(target=Notifier(self._gate).run, args=(silence,), daemon=True)
+        news.start()
         try:
             while not self._stopping:
                 self._called.wait(_TICK)
@@ -72,6 +80,8 @@ class Worker:
             self._crew.discharge()
             return self._gate.jobs.counts().get("running", 0)
         finally:
+            silence.set()
+            news.join(_FAREWELL)
             self._gate.close()
             self._nursery.close()
 
@@ -94,7 +104,9 @@ class Worker:
                 store, config = self._places
                 order = {"store": store, "config": config, "job": id, "worker": self._crew.me}
                 if not self._nursery.ask(**order, adopt=adopt):
-                    self._nursery = Nursery(run_order)
+                    self.begin_anew = True  # this process has threads by now, and cannot fork
+                    self._stopping = True
+                    return
         if not adopt:
             self._asked = {id: at for id, at in self._asked.items() if id in ids or now - at < 1}
 
