@@ -1,5 +1,6 @@
 """Run a program when there is room for it, and give its seats back when it has ended."""
 
+import os
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 
@@ -15,7 +16,10 @@ def arguments(parser: ArgumentParser) -> None:
     """What `run` takes."""
     parser.usage = "headgate run [-m KEY] [--task ID] [-p PRIORITY] [options] -- CMD..."
     parser.add_argument(
-        "-m", "--model", metavar="KEY", help="what it uses, as in anthropic/claude-opus-4-6"
+        "-m",
+        "--model",
+        metavar="KEY",
+        help="what it uses, as in anthropic/claude-opus-4-6 (known agents tell by themselves)",
     )
     parser.add_argument(
         "--task", metavar="ID", help="whom it is for; names it, changes nothing else"
@@ -53,7 +57,7 @@ def run(args: Namespace) -> int:
     grace = gate.grace if args.grace is None else parse_duration(args.grace, "grace") / 1000
     program = Program(
         argv,
-        key=args.model,
+        key=args.model or gate.key_of(argv, os.environ),
         task=args.task,
         priority=args.priority,
         since=_since(args.since),
