@@ -203,6 +203,22 @@ def test_upstream_is_believed_where_it_has_less() -> None:
     assert rates.opens(nobody_asked, Rates(), 5, NOW)[0] == NOW
 
 
+@pytest.mark.parametrize(
+    "reset, opens",
+    [(None, 61_000), (0, 1_000), (5_000, 6_000), (60_000, 61_000), (7 * 86_400_000, 61_000)],
+)
+def test_what_upstream_counted_is_gone_when_it_says(reset: int | None, opens: int) -> None:
+    """After its reset, to the second; after a minute if it names none, or a longer one."""
+    limits = Rates(rpm=10, tpm=1_000)
+    found = rates.correct(Meter(), limits, (10, 0), (1_000, 0), NOW, reset=reset)
+    for tokens in (0, 700):
+        assert rates.opens(found, limits, tokens, NOW)[0] == NOW + opens
+    ours = rates.charge(Meter(), 1_000, NOW)
+    found = rates.correct(ours, limits, (10, 0), (1_000, 0), NOW, reset=reset)
+    assert rates.opens(found, limits, 0, NOW)[0] == NOW + opens
+    assert rates.opens(found, limits, 1, NOW)[0] == NOW + 61_000, "what we used is known better"
+
+
 @given(st.integers(0, 12), st.integers(0, 1_500), st.integers(0, 8))
 def test_a_correction_never_makes_room(left: int, tokens_left: int, charged: int) -> None:
     """After a correction a request starts no earlier than before it."""

@@ -44,6 +44,11 @@ class UsageSource(NamedTuple):
     margin: int = 0
     """Seats to leave free of what upstream allows."""
 
+    @property
+    def no_key(self) -> str:
+        """What is wrong where the key is not to be had."""
+        return f"{self.key_env} is not set"
+
 
 class Declared(NamedTuple):
     """What the configuration says about one pool; None where it says nothing."""

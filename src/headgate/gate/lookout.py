@@ -122,7 +122,7 @@ class Lookout:
             return
         self._plan = plan
         self._due = None if plan.due_in is None else time.monotonic() + plan.due_in / 1000
-        self._clerk.poller.plan(plan.polls)
+        self._clerk.poller.plan(plan)
         if not self.is_this_thread():
             self.nudge()
 

@@ -8,7 +8,7 @@ claim runs out by itself if its process dies. The keeper of the watch asks first
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,9 @@ from headgate.core.keys import matches
 from headgate.core.pools import UsageSource
 from headgate.core.signals import Reading
 from headgate.errors import GateClosedError, StoreError
-from headgate.ledger import upstream
+from headgate.ledger import outlook, upstream
 from headgate.ledger.ledger import Ledger
+from headgate.ledger.watch import Plan
 
 if TYPE_CHECKING:
     from headgate.gate.clerk import Clerk
@@ -27,8 +28,10 @@ Ask = Callable[[], object]
 _TIMEOUT = 5.0
 _MARGIN = 2_000
 _SECOND = 1.0
-_PATIENCE = 5.0
-"""For so many seconds who lacks the key leaves it to those who have it."""
+_LATE = 3.0
+"""For so many seconds a reading that is due is left to who keeps the watch."""
+_PATIENCE = 5_000
+"""For so many milliseconds beyond the usual who lacks the key leaves it to those who have it."""
 _QUIET = 30.0
 """Seconds after which a stream that nobody asked about is closed."""
 
@@ -41,19 +44,35 @@ class Poller:
         self.functions: dict[str, Ask] = {}
         """Pools whose usage a function of this program tells."""
         self._at_it: set[str] = set()
-        self._keyless: dict[str, float] = {}
-        """Since when this process would ask about a pool if it had the key."""
+        self._keyless: dict[str, int] = {}
+        """Since when this process would ask about a pool if it had the key; the store's time."""
+        self._not_before: dict[str, float] = {}
+        self._since: dict[str, float] = {}
+        """Since when, or from when on, a reading is due."""
         self._due: dict[str, float] = {}
         self._streams: dict[str, tuple[UsageSource, Stream, float]] = {}
         self._lock = threading.Lock()
 
-    def plan(self, polls: Mapping[str, int]) -> None:
-        """Ask about these pools in so many milliseconds."""
+    def plan(self, plan: Plan) -> None:
+        """Ask about the pools whose usage is to be read, when it is this process's turn.
+
+        What is due stays due since then, however often it is planned again.
+        """
         now = time.monotonic()
-        self._due = {
-            name: now + max(wait / 1000, _SECOND if name in self._keyless else 0.0)
-            for name, wait in polls.items()
+        since = self._since
+        self._since = {
+            name: now + wait / 1000 if wait > 0 else min(now, since.get(name, now))
+            for name, wait in plan.polls.items()
         }
+        self._due = {
+            name: max(at + self._grace(plan, name), self._not_before.get(name, 0.0))
+            for name, at in self._since.items()
+        }
+
+    def _grace(self, plan: Plan, name: str) -> float:
+        """For how long to leave it to the keeper of the watch, unless that one lacks the key."""
+        here = name in plan.keyless and name not in self._keyless
+        return 0.0 if plan.on_watch or here else _LATE
 
     def next(self) -> float | None:
         """When there is something to ask, on the monotonic clock."""
@@ -113,8 +132,8 @@ class Poller:
         source = clerk.run(partial(self._claim, name=name))
         if source is None:
             return
-        problem = self._lacks_key(name, source)
-        if problem:
+        if _lacks_key(source):
+            problem = source.no_key
             clerk.run(partial(upstream.record, name=name, reading=None, asked=0, problem=problem))
             return
         asked = clerk.store.now()
@@ -130,19 +149,18 @@ class Poller:
             )
         )
 
-    def _lacks_key(self, name: str, source: UsageSource) -> str:
-        lacking = source.key_env and not os.environ.get(source.key_env)
-        self._keyless.pop(name, None)
-        return f"{source.key_env} is not set" if lacking else ""
-
     def _claim(self, ledger: Ledger, name: str) -> UsageSource | None:
         pool = ledger.book.pools.get(name)
         if pool is None or pool.usage is None:
             return None
-        if pool.usage.key_env and not os.environ.get(pool.usage.key_env):
-            since = self._keyless.setdefault(name, time.monotonic())
-            if time.monotonic() - since < _PATIENCE:
+        if _lacks_key(pool.usage):
+            self._not_before[name] = time.monotonic() + _SECOND
+            since = self._keyless.setdefault(name, ledger.now)
+            last = max(since, outlook.sight(ledger, name).at)
+            if ledger.now - last < _PATIENCE + pool.usage.every:
                 return None  # somebody who has the key may ask
+        else:
+            self._keyless.pop(name, None)
         patience = round(_TIMEOUT * 1000) + _MARGIN
         claimed = upstream.claim(ledger, name, self._clerk.roll.me, patience)
         return pool.usage if claimed else None
@@ -180,3 +198,7 @@ class Poller:
                 break
             time.sleep(0.05)
         return Failed(stream.trouble or "the stream says nothing"), None
+
+
+def _lacks_key(source: UsageSource) -> bool:
+    return bool(source.key_env) and not os.environ.get(source.key_env)

@@ -67,7 +67,8 @@ def _upstream(ledger: "Ledger", use: Use, pool: Pool, leases: Callable[[], list[
     seen = sight(ledger, pool.name)
     source = pool.usage or UsageSource("python")  # some other program's own function
     stance = readings.stance(seen, source.every, ledger.now)
-    if pool.usage is None and stance == readings.WANTED:
+    under_way = bool(seen.polling) and ledger.now < seen.polling_until
+    if pool.usage is None and stance == readings.WANTED and not under_way:
         return  # nobody reads it any more
     if stance == readings.WANTED:
         use.unread.add(pool.name)

@@ -19,9 +19,6 @@ from headgate.ledger import outlook
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.outlook import SILENCE
 
-_LATE = 3_000
-"""By how many milliseconds a poll must be overdue before somebody else does the watchman's."""
-
 
 class Plan(NamedTuple):
     """Whose end to look out for, and the next moment at which time alone changes something."""
@@ -32,6 +29,8 @@ class Plan(NamedTuple):
     due_in: int | None = None
     polls: Mapping[str, int] = MappingProxyType({})
     """Pools whose usage is to be read, and in how many milliseconds."""
+    keyless: frozenset[str] = frozenset()
+    """Those of them about which the last to ask could not, for want of the key."""
 
 
 NOTHING = Plan()
@@ -64,11 +63,18 @@ def plan(ledger: Ledger, me: str, *, waiting: bool) -> Plan:
     current = watchman(ledger)
     if current == me:
         members = frozenset(row.id for row in ledger.tx.members()) - {me}
-        return Plan(on_watch=True, members=members, due_in=_due_in(ledger), polls=polls(ledger))
+        due_in = _due_in(ledger)
+        return Plan(on_watch=True, members=members, due_in=due_in, polls=polls(ledger))
     vacant = not (current and ledger.census.listening(current))
     members = frozenset() if vacant else frozenset({current})
-    late = {name: wait + _LATE for name, wait in polls(ledger).items()}
-    return Plan(vacant=vacant, members=members, polls=late)
+    wanted = polls(ledger)
+    keyless = frozenset(name for name in wanted if _lacked_key(ledger, name))
+    return Plan(vacant=vacant, members=members, polls=wanted, keyless=keyless)
+
+
+def _lacked_key(ledger: Ledger, name: str) -> bool:
+    usage = ledger.book.pools[name].usage
+    return usage is not None and outlook.sight(ledger, name).problem == usage.no_key
 
 
 def _due_in(ledger: Ledger) -> int | None:
