@@ -15,6 +15,7 @@ from headgate.config import GRACE, Config, Watched, default_path, find, load
 from headgate.config.check import parse
 from headgate.config.template import TEMPLATE
 from headgate.core.pools import COOLDOWN, DEFAULTS, LEARN, Declared, UsageSource, book
+from headgate.core.terms import JobTerms, Terms
 from headgate.errors import ConfigError
 
 NO_FILE = Config(None, {}, GRACE, ())
@@ -153,14 +154,15 @@ def test_a_wrong_value_is_refused_with_its_place(setting: str, problem: str) -> 
         (
             "[pool.host]\nlimit = 3",
             (
-                "c.toml:1: pool: unknown; allowed here: pools, defaults, classify, run, jobs, profiles; "
-                "did you mean pools?"
+                "c.toml:1: pool: unknown; "
+                "allowed here: pools, defaults, classify, run, jobs, profiles; did you mean pools?"
             ),
         ),
         (
             "limit = 3",
             (
-                "c.toml:1: limit: unknown; allowed here: pools, defaults, classify, run, jobs, profiles; "
+                "c.toml:1: limit: unknown; "
+                "allowed here: pools, defaults, classify, run, jobs, profiles; "
                 "put it under its pool, as in [pools.host]"
             ),
         ),
@@ -184,7 +186,10 @@ def test_a_wrong_value_is_refused_with_its_place(setting: str, problem: str) -> 
         ("[run]\nzzz = 3", "c.toml:2: run.zzz: unknown; allowed here: grace"),
         (
             '["\\u001b[31m\\n"]',
-            r'c.toml:1: "\x1b[31m\n": unknown; allowed here: pools, defaults, classify, run, jobs, profiles',
+            (
+                r'c.toml:1: "\x1b[31m\n": unknown; '
+                "allowed here: pools, defaults, classify, run, jobs, profiles"
+            ),
         ),
         (
             '[pools."host/x"]',
@@ -381,19 +386,25 @@ def test_the_template_shows_the_defaults() -> None:
     }
     pools = book(config.pools, (), config.defaults).pools.items()
     assert {name: pool._replace(source="default") for name, pool in pools} == book({}, ()).pools
-    for name in {*Declared._fields, "grace"} - {"usage", "rpm", "tpm"}:
+    assert config.jobs == JobTerms()
+    assert config.profiles == {}
+    settings = {*Declared._fields, *Terms._fields, *JobTerms._fields, "grace"}
+    for name in settings - {"usage", "rpm", "tpm", "vigil"}:
         assert f"\n#{name} = " in TEMPLATE
 
 
 def test_the_templates_examples_can_be_used() -> None:
     """Settings that have no default are shown by examples; uncommented, they are accepted."""
-    setting = r"(?m)^# (?=\[\[|(?:rpm|tpm|usage|provider|status|body|signal) = )"
+    setting = (
+        r"(?m)^# (?=\[\[|(?:rpm|tpm|usage|provider|status|body|signal|like|programs) = |\[profiles)"
+    )
     config = parse(re.sub(setting, "", TEMPLATE), "c.toml")
     assert config.warnings == ()
     pool = config.pools["*/claude-opus-*"]
     assert (pool.rpm, pool.tpm) == (50, 40_000)
     assert pool.usage == UsageSource("umans", "https://api.code.umans.ai/v1/usage", "UMANS_API_KEY")
     assert [rule.signal for rule in config.classify] == ["concurrency-limited"]
+    assert config.profiles == {"my-claude": {"like": "claude", "programs": ("my-claude",)}}
 
 
 def test_find_prefers_the_variable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
