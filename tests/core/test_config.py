@@ -15,6 +15,7 @@ from headgate.config import GRACE, Config, Watched, default_path, find, load
 from headgate.config.check import parse
 from headgate.config.template import TEMPLATE
 from headgate.core.pools import COOLDOWN, DEFAULTS, LEARN, Declared, UsageSource, book
+from headgate.core.terms import JobTerms, Terms
 from headgate.errors import ConfigError
 
 NO_FILE = Config(None, {}, GRACE, ())
@@ -383,14 +384,18 @@ def test_the_template_shows_the_defaults() -> None:
     }
     pools = book(config.pools, (), config.defaults).pools.items()
     assert {name: pool._replace(source="default") for name, pool in pools} == book({}, ()).pools
-    for name in {*Declared._fields, "grace"} - {"usage", "rpm", "tpm"}:
+    assert config.jobs == JobTerms()
+    assert config.profiles == {}
+    settings = {*Declared._fields, *Terms._fields, *JobTerms._fields, "grace"}
+    for name in settings - {"usage", "rpm", "tpm", "vigil"}:
         assert f"\n#{name} = " in TEMPLATE
 
 
 def test_the_templates_examples_can_be_used() -> None:
     """Settings that have no default are shown by examples; uncommented, they are accepted."""
     setting = (
-        r"(?m)^# (?=\[\[|(?:rpm|tpm|usage|provider|status|body|signal|name|command|events) = )"
+        r"(?m)^# (?=\[\[|(?:rpm|tpm|usage|provider|status|body|signal|like|programs|name|command|events)"
+        r" = |\[profiles)"
     )
     config = parse(re.sub(setting, "", TEMPLATE), "c.toml")
     assert config.warnings == ()
@@ -399,6 +404,7 @@ def test_the_templates_examples_can_be_used() -> None:
     assert pool.usage == UsageSource("umans", "https://api.code.umans.ai/v1/usage", "UMANS_API_KEY")
     assert [rule.signal for rule in config.classify] == ["concurrency-limited"]
     assert [target.name for target in config.notify] == ["me"]
+    assert config.profiles == {"my-claude": {"like": "claude", "programs": ("my-claude",)}}
 
 
 def test_find_prefers_the_variable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
