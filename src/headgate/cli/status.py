@@ -89,7 +89,7 @@ def _matters(pool: PoolStatus) -> bool:
         or pool.probing
         or pool.auto_reduced
         or pool.upstream is not None
-        or bool(pool.notice or pool.foreign or rates(pool))
+        or bool(pool.strain or pool.notice or pool.foreign or rates(pool))
     )
 
 
@@ -139,6 +139,8 @@ def _odd(pool: PoolStatus, at: float) -> list[str]:
         parts.append("paused until resumed")
     elif pool.paused and pool.paused_until is not None:
         parts.append(f"paused for {show_duration((pool.paused_until - at) * 1000)}")
+    if pool.strain:
+        parts.append(pool.strain.removeprefix(f"{pool.pool} has "))
     if pool.limit is not None and pool.in_use > pool.limit:
         parts.append(f"drains to {pool.limit}")
     if pool.auto_reduced:

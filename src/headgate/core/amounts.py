@@ -17,6 +17,8 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _LONGEST_MS = 366 * _UNITS["d"]
 LONGEST = "366d"
 """The longest duration."""
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(?:([kmgt])(i?b)?|b)")
+_LARGEST_SIZE = 2**54
 
 
 def parse_duration(value: object, what: str = "duration") -> int:
@@ -69,6 +71,30 @@ def show_duration(ms: float) -> str:
         return f"{hours}h{minutes:02d}m" if minutes else f"{hours}h"
     days, hours = divmod(hours, 24)
     return f"{days}d{hours}h" if hours else f"{days}d"
+
+
+def parse_size(value: object, what: str = "size") -> int:
+    """Bytes from `512MiB`, `1.5G`, `2GB` (a billion each) or `700 M`."""
+    found = _SIZE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if not found:
+        raise UsageError(f"bad {what} {shown(value)}: expected a size such as 512MiB or 1.5GiB")
+    number, unit, ending = found.groups()
+    step = 1_000 if ending == "b" else 1_024
+    size = float(number) * float(step) ** (" kmgt".index(unit) if unit else 0)
+    if size > _LARGEST_SIZE:
+        raise UsageError(f"bad {what} {shown(value)}: at most 16384TiB is allowed")
+    return round(size)
+
+
+def show_size(size: float) -> str:
+    """A number of bytes in three digits at most: `700 MiB`, `1.5 GiB`, `24 GiB`."""
+    amount, unit = max(0.0, float(size)), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if round(amount) < 1_000:
+            break
+        amount, unit = amount / 1_024, larger
+    digits = f"{amount:.1f}" if amount < 10 and round(amount, 1) % 1 else f"{amount:.0f}"
+    return f"{digits} {unit}"
 
 
 def parse_priority(value: object) -> int:

@@ -56,6 +56,8 @@ class PoolStatus(NamedTuple):
     rpm: int | None = None
     tpm: int | None = None
     spacing_ms: int = 0
+    strain: str | None = None
+    """Why the machine itself takes no more at the moment."""
 
     @property
     def free(self) -> int | None:
@@ -69,7 +71,7 @@ class PoolStatus(NamedTuple):
                 limit = cap if limit is None else min(limit, cap)
         if limit is None:
             return None
-        return 0 if self.paused else max(0, limit - taken)
+        return 0 if self.paused or self.strain else max(0, limit - taken)
 
 
 class Status(NamedTuple):
@@ -178,6 +180,8 @@ _SENTENCES = {
     "no_reading": "{pool} waits for a reading of what the provider counts",
     "rate": "{pool} has used up its {words} of this minute, {until}",
     "spacing": "{pool} keeps its starts apart, {until}",
+    "memory_low": "{pool} has {words}",
+    "load_high": "{pool} has {words}",
 }
 _RATES = {"rpm": "requests", "tpm": "tokens"}
 

@@ -30,6 +30,7 @@ from headgate.core.amounts import (
     shown,
 )
 from headgate.core.keys import HOST, NO_KEY, parse_key, parse_pattern
+from headgate.core.line import Reason
 from headgate.core.pools import LEARN, NOTHING, Declared, UsageSource, parse_view
 from headgate.core.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
 from headgate.core.views import Capacity, Event, Past, Queue, Running, Status, Waiting
@@ -38,6 +39,7 @@ from headgate.gate.clerk import Clerk
 from headgate.gate.errand import Errand
 from headgate.gate.lease import Lease
 from headgate.gate.slot import Slot
+from headgate.gate.strain import Gauge, strained
 from headgate.gate.strays import MARK
 from headgate.ledger import learn, look, tune
 from headgate.ledger.admit import Request
@@ -68,7 +70,7 @@ class Gate:
         self._view = view
         functions = {parse_pattern(name): function for name, function in (usage or {}).items()}
         self._usage = dict.fromkeys(functions, UsageSource("python", call="(this program)"))
-        self._pages = Pages(self._pools(), self._config.config.defaults)
+        self._pages = Pages(self._pools(), self._config.config.defaults, Gauge())
         self._clerk = Clerk(store, self._pages, self._reload, view)
         self._clerk.rules = self._rules
         self._clerk.poller.functions.update(functions)
@@ -164,6 +166,13 @@ class Gate:
         self._clerk.poller.refresh(parsed)
         return self._clerk.read(
             lambda ledger: look.capacity(ledger, parsed, cls, self._view, lender)
+        )
+
+    def strained(self, *, danger: bool = False) -> Reason | None:
+        """Why this machine takes no more; or, with `danger`, why what runs is in danger."""
+        care = self._clerk.read(lambda ledger: ledger.book.pools[HOST].care)
+        return strained(
+            care, self._pages.gauge.look() if self._pages.gauge else None, danger=danger
         )
 
     def queue(self, *, most: int = 100, skip: int = 0) -> Queue:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from headgate.core import law, line
+from headgate.core import law, line, strain
 from headgate.core.amounts import FOREVER
 from headgate.core.keys import HOST, matches
 from headgate.core.line import Head, Need, Order, Reason
@@ -109,6 +109,8 @@ class Survey:
 
     def eta(self, reason: Reason, position: int) -> int | None:
         """In how many milliseconds a ticket at this position may expect its seat."""
+        if reason.code in strain.CODES:
+            return None  # nobody knows when a machine recovers
         pause = 0
         if reason.until is not None:
             if reason.until >= FOREVER:
@@ -185,6 +187,7 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
     for pool in book.pools.values():
         where = place(pool.name, ledger.machine)
         paused = pool.paused(ledger.now)
+        strained = line.strained(Need(pool, where, 1), use)
         pools.append(
             PoolStatus(
                 pool=pool.name,
@@ -206,6 +209,7 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
                 rpm=pool.rates.rpm or None,
                 tpm=pool.rates.tpm or None,
                 spacing_ms=pool.rates.spacing,
+                strain=explain(strained, ledger.now) if strained else None,
             )
         )
     unlimited: dict[str, int] = {}
