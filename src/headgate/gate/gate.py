@@ -33,6 +33,7 @@ from headgate.core.keys import HOST, NO_KEY, parse_key, parse_pattern
 from headgate.core.line import Reason
 from headgate.core.pools import LEARN, NOTHING, Declared, UsageSource, parse_view
 from headgate.core.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
+from headgate.core.strain import Care
 from headgate.core.views import Capacity, Event, Past, Queue, Running, Status, Waiting
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.clerk import Clerk
@@ -168,9 +169,14 @@ class Gate:
             lambda ledger: look.capacity(ledger, parsed, cls, self._view, lender)
         )
 
+    @property
+    def care(self) -> Care | None:
+        """When this machine takes no more, by its configuration; None if it always does."""
+        return self._clerk.read(lambda ledger: ledger.book.pools[HOST].care)
+
     def strained(self, *, danger: bool = False) -> Reason | None:
         """Why this machine takes no more; or, with `danger`, why what runs is in danger."""
-        care = self._clerk.read(lambda ledger: ledger.book.pools[HOST].care)
+        care = self.care
         return strained(
             care, self._pages.gauge.look() if self._pages.gauge else None, danger=danger
         )
