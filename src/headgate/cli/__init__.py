@@ -35,6 +35,7 @@ VERBS = {
     "notify": "try and show who is told of what happens",
     "init": "write a configuration file to start from",
     "config": "check the configuration",
+    "probe": "find out how many this machine, or an account, can take",
     "sim": "a provider that can be overrun, to judge how limits are learned",
     "demo": "a dozen stand-in agents under caps, on a store of their own",
 }

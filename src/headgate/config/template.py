@@ -13,7 +13,12 @@ TEMPLATE = """\
 # Names with . / * ? need the quotes.
 
 [pools.host]
-#limit = 3            # how many agents may run at once on one machine, or "unlimited"
+#limit = 3            # how many agents may run at once on one machine; "unlimited", or "auto" from
+                      # RAM and cores: as many as fit at agent_memory each, at most 2 per core
+#agent_memory = "512MiB"   # what one agent takes
+#memory_floor = "off" # start nothing while less memory is free, as in "1GiB"; with limit = "auto"
+                      # the default is a twentieth of RAM, at most 1 GiB
+#load_ceiling = "off" # start nothing while the load per core is higher, as in 2.0
 
 [pools."*/claude-opus-*"]
 #limit = 4            # how many may use such a model at once; "unlimited", or "learn" to find out

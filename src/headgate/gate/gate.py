@@ -30,14 +30,17 @@ from headgate.core.amounts import (
     shown,
 )
 from headgate.core.keys import HOST, NO_KEY, parse_key, parse_pattern
+from headgate.core.line import Reason
 from headgate.core.pools import LEARN, NOTHING, Declared, UsageSource, parse_view
 from headgate.core.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
+from headgate.core.strain import Care
 from headgate.core.views import Capacity, Event, JobStatus, Past, Queue, Running, Status, Waiting
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.clerk import Clerk
 from headgate.gate.errand import Errand
 from headgate.gate.lease import Lease
 from headgate.gate.slot import Slot
+from headgate.gate.strain import Gauge, strained
 from headgate.gate.strays import MARK
 from headgate.ledger import joblook, learn, look, tune
 from headgate.ledger.admit import Request
@@ -73,7 +76,7 @@ class Gate:
         self._view = view
         functions = {parse_pattern(name): function for name, function in (usage or {}).items()}
         self._usage = dict.fromkeys(functions, UsageSource("python", call="(this program)"))
-        self._pages = Pages(self._pools(), self._config.config.defaults)
+        self._pages = Pages(self._pools(), self._config.config.defaults, Gauge())
         self._clerk = Clerk(store, self._pages, self._reload, view)
         self._clerk.rules = self.rules
         self._clerk.poller.functions.update(functions)
@@ -169,6 +172,18 @@ class Gate:
         self._clerk.poller.refresh(parsed)
         return self._clerk.read(
             lambda ledger: look.capacity(ledger, parsed, cls, self._view, lender)
+        )
+
+    @property
+    def care(self) -> Care | None:
+        """When this machine takes no more, by its configuration; None if it always does."""
+        return self._clerk.read(lambda ledger: ledger.book.pools[HOST].care)
+
+    def strained(self, *, danger: bool = False) -> Reason | None:
+        """Why this machine takes no more; or, with `danger`, why what runs is in danger."""
+        care = self.care
+        return strained(
+            care, self._pages.gauge.look() if self._pages.gauge else None, danger=danger
         )
 
     def queue(self, *, most: int = 100, skip: int = 0) -> Queue:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from headgate.core import law, line, rates
+from headgate.core import law, line, rates, strain
 from headgate.core.amounts import FOREVER
 from headgate.core.keys import HOST, matches
 from headgate.core.line import Head, Need, Order, Reason
@@ -112,6 +112,8 @@ class Survey:
 
     def eta(self, reason: Reason, position: int) -> int | None:
         """In how many milliseconds a ticket at this position may expect its seat."""
+        if reason.code in strain.CODES:
+            return None  # nobody knows when a machine recovers
         pause = 0
         if reason.until is not None:
             if reason.until >= FOREVER:
@@ -205,6 +207,7 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
     for pool in book.pools.values():
         where = place(pool.name, ledger.machine)
         paused = pool.paused(ledger.now)
+        strained = line.strained(Need(pool, where, 1), use)
         pools.append(
             PoolStatus(
                 pool=pool.name,
@@ -227,6 +230,7 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
                 tpm=pool.rates.tpm or None,
                 spacing_ms=pool.rates.spacing,
                 **_short(ledger, pool, where, wall),
+                strain=explain(strained, ledger.now) if strained else None,
             )
         )
     unlimited: dict[str, int] = {}
