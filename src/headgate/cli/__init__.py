@@ -16,6 +16,7 @@ VERBS = {
     "status": "what is in use, pool by pool",
     "queue": "what runs and what waits",
     "capacity": "whether there is room for a model now (exit 75 if not)",
+    "plan": "which of some candidates would start now, and why not the others",
     "why": "why something waits, or how it ended",
     "cancel": "end something, waiting or running",
     "limits": "show, set and unset limits and cooldowns",

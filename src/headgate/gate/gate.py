@@ -14,7 +14,7 @@ import os
 import signal
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -45,6 +45,7 @@ from headgate.ledger.ledger import Ledger, Pages
 from headgate.store import Store, open_store
 
 if TYPE_CHECKING:
+    from headgate.core.plans import Candidate, Plan
     from headgate.core.rules import Rule
 
 _LOOK = 0.5
@@ -165,6 +166,12 @@ class Gate:
         return self._clerk.read(
             lambda ledger: look.capacity(ledger, parsed, cls, self._view, lender)
         )
+
+    def plan(self, candidates: "Iterable[Candidate]") -> "Plan":
+        """What would become of these if all were started now; nothing is."""
+        from headgate.gate.plan import plan
+
+        return plan(self._clerk, candidates, self._view, self._parent(), self._since)
 
     def queue(self, *, most: int = 100, skip: int = 0) -> Queue:
         """What runs and what waits, in the order of the line."""
