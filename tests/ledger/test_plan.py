@@ -8,6 +8,7 @@ import pytest
 
 from headgate.core.pools import Declared
 from headgate.core.views import explain
+from headgate.errors import TooHeavyError
 from headgate.ledger import admit, tune
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
@@ -167,7 +168,7 @@ def test_it_is_what_would_happen(seed: int, tmp_path: Path) -> None:
             weight = chance.choice([1, 1, 1, 2])
             try:
                 world.ask(chance.choice(keys), chance.choice("pq"), weight=weight, view=view)
-            except admit.TooHeavyError:
+            except TooHeavyError:
                 continue
     world.now += 1
     requests = [
@@ -192,8 +193,8 @@ def test_it_is_what_would_happen(seed: int, tmp_path: Path) -> None:
         }
 
     ids = world.run(ask_all)
-    held = set(world.held())
-    assert {n for id, n in ids.items() if id in held} == {
+    let_in = set(world.held())
+    assert {n for id, n in ids.items() if id in let_in} == {
         n for n, one in enumerate(planned) if not one.reasons
     }
     for row in world.queue():
