@@ -26,6 +26,7 @@ VERBS = {
     "events": "what happened",
     "init": "write a configuration file to start from",
     "config": "check the configuration",
+    "doctor": "look for what is wrong or odd, and say what to do about it",
     "sim": "a provider that can be overrun, to judge how limits are learned",
     "demo": "a dozen stand-in agents under caps, on a store of their own",
 }
