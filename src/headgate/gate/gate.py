@@ -14,7 +14,7 @@ import os
 import signal
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -48,6 +48,7 @@ from headgate.ledger.ledger import Ledger, Pages
 from headgate.store import Store, open_store
 
 if TYPE_CHECKING:
+    from headgate.core.plans import Candidate, Plan
     from headgate.core.profiles import Profile
     from headgate.core.rules import Rule
     from headgate.core.terms import JobTerms
@@ -185,6 +186,12 @@ class Gate:
         return strained(
             care, self._pages.gauge.look() if self._pages.gauge else None, danger=danger
         )
+
+    def plan(self, candidates: "Iterable[Candidate]") -> "Plan":
+        """What would become of these if all were started now; nothing is."""
+        from headgate.gate.plan import plan
+
+        return plan(self._clerk, candidates, self._view, self._parent(), self._since)
 
     def queue(self, *, most: int = 100, skip: int = 0) -> Queue:
         """What runs and what waits, in the order of the line."""
