@@ -8,6 +8,7 @@ file, behind whoever waits already. Nothing is started, and nobody is put into t
 code is 0 whatever the verdicts are: they are the answer.
 """
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -52,13 +53,10 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
-def run(args: Namespace, key_of: KeyOf | None = None) -> int:
-    """Read all candidates, or none if any is wrong, and show what would become of them.
-
-    `key_of` tells what a candidate without a key uses, from the words of its command.
-    """
-    entries = _open_and_read(args.file, key_of)
+def run(args: Namespace) -> int:
+    """Read all candidates, or none if any is wrong, and show what would become of them."""
     with open_gate(args) as gate:
+        entries = _open_and_read(args.file, lambda argv: gate.key_of(argv, os.environ))
         plan = gate.plan(entry.candidate for entry in entries)
     if args.json:
         print_json(as_json(plan, entries))

@@ -78,6 +78,7 @@ TEMPLATE = """\
 #keep = "7d"          # how long a finished job is remembered, or "forever"
 #log_size = "64MiB"   # how much of its output is kept
 #fallback_after = "5m"           # how long to wait for its model before it takes its other one
+#relieve = false      # park the youngest agent of the lowest priority when memory is nearly gone
 
 # What headgate knows about claude, opencode, codex, gemini and aider can be changed field by field,
 # and other agents can be told of; docs/profiles.md has the fields:

@@ -1,7 +1,6 @@
 """Timeouts that get in each other's way: one that is shorter than another that it contains."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from headgate.core.amounts import show_duration
 from headgate.core.keys import matches
@@ -94,20 +93,21 @@ def _usual(facts: Facts, pool: PoolStatus) -> list[tuple[str, float]]:
 
 def _jobs(facts: Facts, pools: tuple[PoolStatus, ...]) -> Iterator[Finding]:
     """What is said of jobs, where anything is: how long they may be silent, and run."""
-    jobs: Any = getattr(facts.config, "jobs", None)
-    vigil = getattr(jobs, "vigil", None)
-    chain = [
-        (name, limit)
-        for name in ("patience", "stale_after", "max_runtime")
-        if (limit := getattr(vigil, name, None))
-    ]
+    jobs = facts.config.jobs
+    vigil = jobs.vigil
+    named = (
+        ("patience", vigil.patience),
+        ("stale_after", vigil.stale_after),
+        ("max_runtime", vigil.max_runtime),
+    )
+    chain = [(name, limit) for name, limit in named if limit]
     for n, (inner, shorter) in enumerate(chain):
         for outer, longer in chain[n + 1 :]:
             if longer <= shorter:
                 text = f"jobs: {outer} is {show_duration(longer)}, so {inner} never counts, "
                 text += f"which is {show_duration(shorter)}"
                 yield warning("job_terms", text, f"make {outer} longer, or {inner} shorter")
-    runtime = getattr(vigil, "max_runtime", None)
+    runtime = vigil.max_runtime
     for pool in pools:
         if runtime and pool.max_hold and pool.max_hold * 1000 < runtime:
             text = (
@@ -115,7 +115,7 @@ def _jobs(facts: Facts, pools: tuple[PoolStatus, ...]) -> Iterator[Finding]:
             )
             text += f"{show_duration(pool.max_hold * 1000)} (max_hold)"
             yield warning("job_terms", text, "make the two agree")
-    expires = getattr(jobs, "expires", None)
+    expires = jobs.expires
     for pool in pools:
         if expires and pool.paused and pool.paused_until is not None:
             left = (pool.paused_until - facts.status.at) * 1000

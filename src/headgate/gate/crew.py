@@ -212,6 +212,10 @@ class Crew:
         found: list[int] = self._clerk.run(do)
         return found
 
+    def relieve(self, why: str) -> int:
+        """Have one job parked so that the machine gets room; its id, 0 for none."""
+        return self._clerk.run(partial(jobs.relieve, why=why))
+
     def due(self) -> bool:
         """Whether time has come for some job."""
         return self._clerk.read(lambda ledger: jobs.due(ledger) or bool(_late(ledger)))

@@ -40,6 +40,8 @@ from headgate.ledger.rows import Attempt, Job, Lane, Lease, Ticket
 _AT_ONCE = 1_000
 """How many jobs one transaction sees to when time has come for many."""
 _LOOK_AGAIN = 5_000
+_RELIEF = "to relieve the machine: "
+"""How the wish to end a job begins that is to be parked, not cancelled."""
 
 
 class Draft(NamedTuple):
@@ -216,10 +218,17 @@ def finish(ledger: Ledger, id: int, me: str, end: End) -> bool:
     leave.give_back(ledger, lease, "released" if served else end.state)
     _close_attempt(ledger, job, end)
     job = job._replace(session=end.session or job.session, exit=end.exit)
-    if lease.cancel:
-        end = end._replace(state=CANCELLED, code=CANCELLED, text=lease.cancel)
-    _conclude(ledger, job, end)
+    _conclude(ledger, job, _as_asked(lease, end))
     return True
+
+
+def _as_asked(lease: Lease, end: End) -> End:
+    """How an attempt ended that somebody asked to end."""
+    if lease.cancel.startswith(_RELIEF):
+        return end._replace(state=PARKED, code="relieved", text=lease.cancel)
+    if lease.cancel:
+        return end._replace(state=CANCELLED, code=CANCELLED, text=lease.cancel)
+    return end
 
 
 def _close_attempt(ledger: Ledger, job: Job, end: End) -> None:
@@ -312,14 +321,12 @@ def pick_up(ledger: Ledger) -> None:
         job = ledger.tx.job(lease.id)
         if job is None:
             continue
-        if lease.cancel:
-            end = End(CANCELLED, CANCELLED, lease.cancel)
-            _close_attempt(ledger, job, end)
-            _end(ledger, job, end)
-        elif job.code == "starting":  # its worker died before anything was started
+        if (
+            job.code == "starting" and not lease.cancel
+        ):  # its worker died before anything was started
             enter(ledger, job._replace(state=PARKED if job.parks else QUEUED, code="", text=""))
         else:
-            end = End(LOST, "lost", text)
+            end = _as_asked(lease, End(LOST, "lost", text))
             _close_attempt(ledger, job, end)
             _conclude(ledger, job, end)
 
@@ -449,6 +456,20 @@ def waiting(ledger: Ledger, id: int) -> Job:
             f"job {id} has ended, as {job.state}; to have it again: headgate retry {id}"
         )
     return job
+
+
+def relieve(ledger: Ledger, why: str) -> int:
+    """Have the youngest job of the lowest priority parked, one at a time; its id, 0 for none."""
+    running = [lease for lease in ledger.tx.job_leases() if lease.machine == ledger.machine]
+    if any(lease.cancel.startswith(_RELIEF) for lease in running):
+        return 0
+    free = [lease for lease in running if not lease.cancel]
+    if not free:
+        return 0
+    chosen = max(free, key=lambda lease: (lease.urgency, lease.granted, lease.id))
+    ledger.tx.change_lease(chosen._replace(cancel=f"{_RELIEF}{why}"))
+    ledger.woken.add(chosen.member)
+    return chosen.id
 
 
 def age_out(ledger: Ledger, before: int) -> list[int]:

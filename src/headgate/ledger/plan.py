@@ -186,7 +186,7 @@ class _Ahead:
         if found is None:
             lanes = [
                 lane
-                for lane in self._ledger.lanes()
+                for lane in self._ledger.active_lanes()
                 if matches(pool, lane.key) and place(pool, lane.machine) == where
             ]
             short = [lane for lane in lanes if lane.waiting <= self._short]

@@ -111,7 +111,9 @@ def polls(ledger: Ledger) -> dict[str, int]:
     """Which pools' usage has to be read, and in how many milliseconds: those with a line."""
     found = {}
     for pool in ledger.book.pools.values():
-        if pool.usage is None or not any(matches(pool.name, row.key) for row in ledger.lanes()):
+        if pool.usage is None or not any(
+            matches(pool.name, row.key) for row in ledger.active_lanes()
+        ):
             continue
         sight = outlook.sight(ledger, pool.name)
         ends = [rest.released for rest in ledger.tx.rests() if rest.place == pool.name]
