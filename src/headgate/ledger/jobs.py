@@ -175,7 +175,7 @@ def begin(ledger: Ledger, id: int, worker: str, me: str) -> Job | None:
         return None
     if lease.cancel:
         leave.give_back(ledger, lease, CANCELLED)
-        _end(ledger, job, End(CANCELLED, CANCELLED, lease.cancel))
+        _conclude(ledger, job, _as_asked(lease, End(CANCELLED, CANCELLED, lease.cancel)))
         return None
     number = job.attempts + 1
     ledger.tx.change_lease(lease._replace(member=me))
@@ -321,9 +321,7 @@ def pick_up(ledger: Ledger) -> None:
         job = ledger.tx.job(lease.id)
         if job is None:
             continue
-        if (
-            job.code == "starting" and not lease.cancel
-        ):  # its worker died before anything was started
+        if job.code == "starting" and not lease.cancel:  # nothing of it was started yet
             enter(ledger, job._replace(state=PARKED if job.parks else QUEUED, code="", text=""))
         else:
             end = _as_asked(lease, End(LOST, "lost", text))
