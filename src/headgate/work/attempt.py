@@ -12,6 +12,8 @@ import traceback
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headgate import config
+from headgate.config.profiles import all_profiles
 from headgate.core.jobs import CANCELLED, DONE, FAILED, LOST, PARKED, End, command, exit_text, load
 from headgate.core.profiles import Profile, find, resume
 from headgate.core.vigil import Terms, Verdict, Vigil
@@ -53,14 +55,15 @@ def warm() -> None:
     """Load what every runner needs, once for all: they are forked from whoever did this."""
     for name in _NEEDED:
         import_module(name)
+    all_profiles(config.load(None))
 
 
 _NEEDED = (
     "ctypes",
     "json",
     "psutil",
+    "tomllib",
     "headgate.config.check",
-    "headgate.config.profiles",
     "headgate.core.verdicts",
     "headgate.gate.crew",
     "headgate.gate.jobs",
