@@ -16,8 +16,7 @@ def test_the_youngest_of_the_lowest_priority_is_parked(box: JobBox) -> None:
         box.submit(*env, "-p", priority, "--", "sh", "-c", NIGHTFALL)
         for priority in ("background", "normal", "background", "interactive")
     ]
-    for id in jobs:
-        until(lambda id=id: box.state(id) == "running" and box.runner(id))
+    until(lambda: all(box.state(id) == "running" for id in jobs))
     box.config(f"{DANGER}[jobs]\nrelieve = true\nbackoff = '1s'\n")
     box.until_state(jobs[2], "parked")
     assert box.job(jobs[2])["code"] == "relieved"
