@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headgate.core.jobs import CANCELLED, DONE, FAILED, LOST, PARKED, End, command, exit_text, load
-from headgate.core.profiles import Profile, find, resume
+from headgate.core.profiles import Profile, find, resume, session
 from headgate.core.vigil import Terms, Verdict, Vigil
 from headgate.errors import HeadgateError, HoldExpiredError
 from headgate.gate import Gate
@@ -141,7 +141,9 @@ class Runner:
     def _vigil(self, spec: "Spec", profile: Profile, key: str) -> Vigil:
         said: dict[str, Any] = dict(spec.terms)
         terms: Terms = self._gate.job_terms.vigil._replace(**said)
-        return Vigil(profile, terms, self._gate.rules(), key.partition("/")[0], _now())
+        vigil = Vigil(profile, terms, self._gate.rules(), key.partition("/")[0], _now())
+        vigil.session = session(profile, spec.argv)
+        return vigil
 
     def _watch(
         self, taken: Taken, watch: Watch, child: Child, spec: "Spec"
