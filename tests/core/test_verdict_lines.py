@@ -142,7 +142,8 @@ CASES = [
     # claude, stream-json
     Case("claude", retry(429, "rate_limit", 5_000), Signal(CONCURRENCY, 5_000)),
     Case("claude", retry(429, "rate_limit", 5_000), Signal(RATE, 5_000), "anthropic"),
-    Case("claude", retry(429, "rate_limit", 537.2), Signal(CONCURRENCY, 538), "umans"),
+    Case("claude", retry(429, "rate_limit", 537.2), Signal(CONCURRENCY), "umans"),
+    Case("claude", retry(429, "rate_limit", 572), Signal(RATE), "anthropic"),  # its own wait
     Case("claude", retry(529, "overloaded", -3), Signal(OVERLOADED)),
     Case("claude", result("API Error: Request rejected (429)", 429), Signal(CONCURRENCY)),
     Case("claude", result("Something new", 429), Signal(CONCURRENCY)),

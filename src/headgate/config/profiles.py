@@ -212,6 +212,7 @@ _READERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
     "optional": (_options, _OPTIONS),
     "greedy": (_options, _OPTIONS),
     "prompt_options": (_options, _OPTIONS),
+    "session_options": (_options, _OPTIONS),
     "resume": (_words, 'a list of arguments, as in ["--resume", "{session}"]'),
     "drops": (_options, _OPTIONS),
     "unresumable": (_options, _OPTIONS),

@@ -185,7 +185,7 @@ def _event(found: object) -> _Quote:
     """What an agent reports of upstream in an event of its JSON output, if it is of that kind."""
     match found:
         case {"type": "system", "subtype": "api_retry", "error_status": int(status)}:
-            return _Quote(status=status, found=found)
+            return _Quote(status=status, found=_as_told(found))
         case {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", **info}}:
             claim, reset = info.get("rateLimitType"), info.get("resetsAt")
             unified = {"status": "rejected", "representative-claim": claim, "reset": reset}
@@ -205,6 +205,14 @@ def _event(found: object) -> _Quote:
             return _Quote(text)
         case _:
             return _Quote()
+
+
+def _as_told(event: Mapping[str, object]) -> Mapping[str, object]:
+    """An event without the agent's own wait: one that upstream asked for is of whole seconds."""
+    delay = event.get("retry_delay_ms")
+    if isinstance(delay, (int, float)) and delay % 1_000:
+        return {**event, "retry_delay_ms": None}
+    return event
 
 
 # Taking an answer apart.

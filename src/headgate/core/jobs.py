@@ -63,7 +63,6 @@ class End(NamedTuple):
     text: str
     exit: str = ""
     session: str = ""
-    retry_after: int | None = None
 
 
 def dump(spec: Spec) -> str:
@@ -98,10 +97,13 @@ def command(spec: Spec, key: str) -> list[str]:
     return [word.replace("{model}", model).replace("{key}", key) for word in spec.argv]
 
 
-def backoff(spec: Spec, id: int, parks: int, retry_after: int | None = None) -> int:
-    """How long a job that was parked so often stays away: longer each time, and not all alike."""
+def backoff(spec: Spec, id: int, parks: int) -> int:
+    """How long a job that was parked so often stays away: longer each time, and not all alike.
+
+    For how long upstream asked to be left alone is its pool's business: the job waits for that in
+    line, where nobody who came later gets in before it.
+    """
     wait = min(spec.longest_backoff, spec.backoff << min(parks - 1, 30))
-    wait = max(wait, min(retry_after or 0, spec.longest_backoff))
     return wait + wait * (id * 7919 % 251) // 1000
 
 

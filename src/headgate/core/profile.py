@@ -61,6 +61,8 @@ class Profile(NamedTuple):
     """Options that take all that follows, up to the next option."""
     prompt_options: tuple[str, ...] = ()
     """Options whose value is the prompt."""
+    session_options: tuple[str, ...] = ()
+    """Options whose value is the id that a new session gets."""
     resume: tuple[str, ...] = ()
     """The arguments that go on with `{session}`."""
     drops: tuple[str, ...] = ()

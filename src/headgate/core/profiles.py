@@ -12,11 +12,22 @@ from fnmatch import fnmatchcase
 from headgate.core.keys import parse_key
 from headgate.core.output import read
 from headgate.core.profile import GENERIC, Profile, Seen, Tool
-from headgate.core.resuming import resume
+from headgate.core.resuming import SESSION, resume
 from headgate.core.wrappers import unwrap
 from headgate.errors import UsageError
 
-__all__ = ["GENERIC", "Profile", "Seen", "Tool", "find", "key", "points_at", "read", "resume"]
+__all__ = [
+    "GENERIC",
+    "Profile",
+    "Seen",
+    "Tool",
+    "find",
+    "key",
+    "points_at",
+    "read",
+    "resume",
+    "session",
+]
 
 _OFF = {"", "0", "false", "no", "off"}
 
@@ -48,6 +59,12 @@ def key(profile: Profile, argv: Sequence[str], environment: Mapping[str, str]) -
         return parse_key(f"{provider}/{model.removeprefix(f'{provider}/')}")
     except UsageError:
         return None
+
+
+def session(profile: Profile, argv: Sequence[str]) -> str:
+    """The id that a command line gives its session; empty if it leaves that to the agent."""
+    found = _option(argv[unwrap(argv).at + 1 :], profile.session_options)
+    return found if SESSION.match(found) else ""
 
 
 def points_at(profile: Profile, url: str) -> dict[str, str]:

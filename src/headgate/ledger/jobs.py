@@ -268,7 +268,7 @@ def _again(ledger: Ledger, job: Job) -> None:
 
 def _put_aside(ledger: Ledger, job: Job, spec: Spec, end: End) -> None:
     """Keep a job's place, and let it come back after a while."""
-    wait = backoff(spec, job.id, job.parks, end.retry_after)
+    wait = backoff(spec, job.id, job.parks)
     state = PARKED if end.state == PARKED else QUEUED
     until = ledger.now + wait
     changed = job._replace(state=state, code=end.code, text=end.text, due=until, expires=0)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headgate import config
 from headgate.config.profiles import all_profiles
 from headgate.core.jobs import CANCELLED, DONE, FAILED, LOST, PARKED, End, command, exit_text, load
-from headgate.core.profiles import Profile, find, resume
+from headgate.core.profiles import Profile, find, resume, session
 from headgate.core.vigil import Terms, Verdict, Vigil
 from headgate.errors import HeadgateError, HoldExpiredError
 from headgate.gate import Gate
@@ -144,7 +144,9 @@ class Runner:
     def _vigil(self, spec: "Spec", profile: Profile, key: str) -> Vigil:
         said: dict[str, Any] = dict(spec.terms)
         terms: Terms = self._gate.job_terms.vigil._replace(**said)
-        return Vigil(profile, terms, self._gate.rules(), key.partition("/")[0], _now())
+        vigil = Vigil(profile, terms, self._gate.rules(), key.partition("/")[0], _now())
+        vigil.session = session(profile, spec.argv)
+        return vigil
 
     def _watch(
         self, taken: Taken, watch: Watch, child: Child, spec: "Spec"
@@ -215,12 +217,12 @@ class Runner:
                 text = f"its runner was stopped by {why}"
                 return ended._replace(state=LOST, code="stopped", text=text)
             case Verdict():
-                return _as_judged(ended, why, vigil)
+                return _as_judged(ended, why)
             case _:
                 pass
         judged = vigil.outcome(code, number)
         if judged is not None:
-            return _as_judged(ended, judged, vigil)
+            return _as_judged(ended, judged)
         if number:
             name = signal.Signals(number).name if number in _NAMES else f"signal {number}"
             return ended._replace(state=FAILED, code="signal", text=f"killed by {name}")
@@ -255,19 +257,15 @@ class Runner:
         if isinstance(why, HeadgateError):
             return lost._replace(state=CANCELLED, code=CANCELLED, text=str(why))
         judged = why if isinstance(why, Verdict) else vigil.outcome(1, 0)
-        return lost if judged is None else _as_judged(lost, judged, vigil)
+        return lost if judged is None else _as_judged(lost, judged)
 
 
 _NAMES = {int(number) for number in signal.valid_signals()}
 
 
-def _as_judged(ended: End, verdict: Verdict, vigil: Vigil) -> End:
-    return ended._replace(
-        state=PARKED if verdict.park else FAILED,
-        code=verdict.code,
-        text=verdict.text,
-        retry_after=vigil.retry_after,
-    )
+def _as_judged(ended: End, verdict: Verdict) -> End:
+    state = PARKED if verdict.park else FAILED
+    return ended._replace(state=state, code=verdict.code, text=verdict.text)
 
 
 def _now() -> int:
