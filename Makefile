@@ -4,6 +4,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+CLIENTS ?= .clients
 ARGS ?=
 HEADGATE_CHAOS_SECONDS ?= 120
 
@@ -13,7 +14,7 @@ PINS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench sim chaos pin clean
+.PHONY: help demo test lint format bench sim chaos clients pin clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) \
@@ -44,11 +45,17 @@ sim: $(VENV)/.dev ## judge how limits are learned, and write it into docs/contro
 chaos: $(VENV)/.dev ## kill things at random for HEADGATE_CHAOS_SECONDS (120), then count seats
 	HEADGATE_CHAOS_SECONDS=$(HEADGATE_CHAOS_SECONDS) $(BIN)/pytest -m chaos --timeout=0 $(ARGS)
 
+clients: $(VENV)/.dev ## run the real agents (claude, opencode, codex, gemini) from npm, on loopback
+	@if command -v npm >/dev/null; then \
+	    $(MAKE) --no-print-directory $(CLIENTS)/.installed \
+	    && HEADGATE_CLIENTS=$(abspath $(CLIENTS)) $(BIN)/pytest -m clients -rs tests/clients $(ARGS); \
+	else echo "SKIPPED: no real agent was tested, npm is not on PATH (it comes with Node 20+)" >&2; fi
+
 pin: ## pin the newest versions that pyproject.toml allows
 	$(PYTHON) tools/pin.py
 
 clean: ## remove the environment, caches and build output
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(CLIENTS) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests tools bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # Two stamps, so that the demo fetches only what headgate runs on, and a second run fetches nothing.
@@ -66,6 +73,17 @@ $(VENV)/.runtime: $(PINS) | $(BIN)/python
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo "Installing the development tools into $(VENV)"
 	@$(PIP) install --quiet --require-hashes -r constraints.txt
+	@touch $@
+
+# Of their install scripts only the two that put the native program in place, whatever npm allows.
+
+$(CLIENTS)/.installed: tests/clients/package.json
+	@echo "Installing the agents into $(CLIENTS)"
+	@mkdir -p $(CLIENTS)
+	@cp tests/clients/package.json $(CLIENTS)/
+	@npm install --prefix $(CLIENTS) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cd $(CLIENTS)/node_modules/@anthropic-ai/claude-code && node install.cjs
+	@cd $(CLIENTS)/node_modules/opencode-ai && node postinstall.mjs
 	@touch $@
 
 $(BIN)/python:
