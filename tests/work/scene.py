@@ -53,9 +53,7 @@ KINDS = {
         ("run", "--format", "json", "--print-logs", "-m", f"anthropic/{OPUS}", "do it"),
         f"anthropic/{OPUS}",
     ),
-    "codex": Kind(
-        "codex", "codex", ("exec", "--json", "-m", "gpt-5.2", "do it"), "openai/gpt-5.2"
-    ),
+    "codex": Kind("codex", "codex", ("exec", "--json", "-m", "gpt-5.2", "do it"), "openai/gpt-5.2"),
     "gemini": Kind(
         "gemini",
         "gemini",

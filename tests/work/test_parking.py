@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -157,13 +158,17 @@ def test_a_job_that_is_refused_again_and_again(box: JobBox) -> None:
         box.until_state(id, "parked")
         assert len(box.job(id)["attempts"]) == number
         box.headgate("resume", told(box, "paused")[0]["pool"])
-        until(lambda number=number: len(box.job(id)["attempts"]) > number)
+        until(partial(_tried_more_often, box, id, number))
     box.until_state(id, "failed")
     job = box.job(id)
     assert (job["code"], job["exit"]) == ("rate_limited", "1:0")
     assert job["reason"].endswith("that was attempt 3 of 3")
     waits = [row[7].rpartition("tried again in ")[2] for row in box.events("parked")]
     assert len(set(waits)) == 2
+
+
+def _tried_more_often(box: JobBox, id: int, number: int) -> bool:
+    return len(box.job(id)["attempts"]) > number
 
 
 def test_a_rate_limit_may_be_the_agents_own_business(box: JobBox) -> None:
