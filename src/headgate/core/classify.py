@@ -207,7 +207,7 @@ def _event(found: object) -> _Quote:
             return _Quote()
 
 
-def _as_told(event: Mapping[str, object]) -> Mapping[str, object]:
+def _as_told(event: Mapping[object, object]) -> Mapping[object, object]:
     """An event without the agent's own wait: one that upstream asked for is of whole seconds."""
     delay = event.get("retry_delay_ms")
     if isinstance(delay, (int, float)) and delay % 1_000:

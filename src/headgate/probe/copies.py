@@ -6,6 +6,7 @@ their parents; where the system cannot do that, by its session.
 """
 
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -22,6 +23,8 @@ from headgate.gate.strays import end, family
 from headgate.probe.judge import Copy, Round
 from headgate.runner.child import adopt_strays
 
+_UNIT = 1_024 if os.uname().sysname == "Linux" else 1
+"""In what the system counts the most memory that a process has taken."""
 _EVERY = 0.1
 _GRACE = 2.0
 _LONGEST_LINE = 8_192
@@ -92,8 +95,8 @@ class _Running:
         self.seconds = time.monotonic() - self.begun
         self.code = self.process.returncode = os.waitstatus_to_exitcode(status)
         self.cpu = usage.ru_utime + usage.ru_stime
-        largest = usage.ru_maxrss * (1_024 if os.uname().sysname == "Linux" else 1)
-        if largest > own * 1.2:  # what it inherited from us at its start counts too
+        largest = usage.ru_maxrss * _UNIT
+        if largest > own * 1.2:  # what we took at most counts as its own too, by its start
             self.memory = max(self.memory, largest)
         return True
 
@@ -141,7 +144,7 @@ def run_round(argv: list[str], count: int, bounds: Bounds) -> Round:
 
 def _mind(copies: list[_Running], bounds: Bounds) -> tuple[int, str]:
     """Look after copies until they have ended or are to be ended."""
-    own = psutil.Process().memory_info().rss
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT
     deadline = time.monotonic() + bounds.timeout
     peak, look_at, pause = 0, 0.0, 0.005
     while True:
