@@ -22,6 +22,7 @@ from headgate.core.jobs import (
     FAILED,
     HELD,
     LOST,
+    MAX_HOLD,
     PARKED,
     QUEUED,
     RUNNING,
@@ -93,7 +94,7 @@ def submit(ledger: Ledger, draft: Draft) -> int:
     ledger.tx.add_job(job)
     if draft.hold:
         job = _expiring(ledger, job)
-        ledger.tx.change_job(job)
+        ledger.tx.change_job(job._replace(due=job.expires))
         _tell(ledger, job, HELD, "until somebody releases it")
     else:
         _advance(ledger, job)
@@ -124,14 +125,23 @@ def _unmet(other: Job) -> str:
 
 
 def _expiring(ledger: Ledger, job: Job) -> Job:
-    """A job with the moment at which it will have waited too long."""
+    """A job with the moment at which it will have waited too long; never, once it was started."""
     spec = load(job.spec)
-    return job._replace(expires=0 if spec.expires is None else ledger.now + spec.expires)
+    never = spec.expires is None or job.started
+    return job._replace(expires=0 if never else ledger.now + (spec.expires or 0))
 
 
 def enter(ledger: Ledger, job: Job) -> None:
-    """Put a job into the line, at the place that its priority and its age give it."""
+    """Put a job into the line: from now on it waits for nothing but its seats."""
     spec = load(job.spec)
+    falls = 0
+    if len(spec.models) > 1 and spec.fallback_after is not None:
+        falls = ledger.now + spec.fallback_after
+    _stand(ledger, job._replace(code="", text="", due=_sooner(falls, job.expires)), spec)
+
+
+def _stand(ledger: Ledger, job: Job, spec: Spec) -> None:
+    """Keep a job with a ticket, at the place that its priority and its age give it."""
     cls = priority_class(-job.urgency)
     lane = ledger.tx.lane(Lane(0, "", job.key, cls, 0, spec.view, 0))
     ledger.add_ticket(
@@ -140,7 +150,7 @@ def enter(ledger: Ledger, job: Job) -> None:
             lane,
             job.urgency,
             job.since,
-            ledger.now,
+            job.submitted,
             job.weight,
             job.task,
             "",
@@ -149,11 +159,8 @@ def enter(ledger: Ledger, job: Job) -> None:
             "",
         )
     )
+    ledger.tx.change_job(job)
     ledger.unsettled = True
-    falls = 0
-    if len(spec.models) > 1 and spec.fallback_after is not None:
-        falls = ledger.now + spec.fallback_after
-    ledger.tx.change_job(job._replace(due=_sooner(falls, job.expires)))
 
 
 def _sooner(*times: int) -> int:
@@ -226,7 +233,7 @@ def _as_asked(lease: Lease, end: End) -> End:
     """How an attempt ended that somebody asked to end."""
     if lease.cancel.startswith(_RELIEF):
         return end._replace(state=PARKED, code="relieved", text=lease.cancel)
-    if lease.cancel:
+    if lease.cancel and end.code != MAX_HOLD:
         return end._replace(state=CANCELLED, code=CANCELLED, text=lease.cancel)
     return end
 
@@ -253,9 +260,9 @@ def _conclude(ledger: Ledger, job: Job, end: End) -> None:
             _put_aside(ledger, job._replace(parks=tries), spec, end)
         else:
             _again(ledger, job._replace(parks=tries, code=end.code, text=end.text))
-    elif end.state == FAILED and tries <= spec.retries:
-        key = _higher(spec, job.key)
-        _put_aside(ledger, job._replace(parks=tries, key=key), spec, end._replace(session=""))
+    elif end.state == FAILED and job.failures < spec.retries and tries < spec.attempts:
+        job = job._replace(parks=tries, failures=job.failures + 1, session="")
+        _put_aside(ledger, job._replace(key=_higher(spec, job.key)), spec, end)
     else:
         _end(ledger, job, end)
 
@@ -339,8 +346,9 @@ def tick(ledger: Ledger) -> None:
     for job in ledger.tx.due_jobs(ledger.now, _AT_ONCE):
         if job.expires and ledger.now >= job.expires:
             ledger.drop_ticket(job.id)
-            waited = show_duration(ledger.now - job.submitted)
-            _end(ledger, job, End(EXPIRED, EXPIRED, f"not started within {waited}"))
+            ledger.unsettled = True
+            limit = show_duration(load(job.spec).expires or 0)
+            _end(ledger, job, End(EXPIRED, EXPIRED, f"not started within {limit}"))
         elif ledger.tx.ticket(job.id) is None:
             enter(ledger, job)
         else:
@@ -350,7 +358,7 @@ def tick(ledger: Ledger) -> None:
 def _fall_back(ledger: Ledger, job: Job) -> None:
     """Have a job that waits for its model take the next one, if there is room for it now."""
     spec = load(job.spec)
-    for key in spec.models:
+    for key in spec.models if ledger.workers() else ():
         if key != job.key and _room(ledger, job, key, spec.view):
             ledger.drop_ticket(job.id)
             text = f"{job.key} was full for too long"
@@ -376,12 +384,15 @@ def _room(ledger: Ledger, job: Job, key: str, view: str) -> bool:
 
 
 def cancel(ledger: Ledger, id: int, why: str) -> bool:
-    """End a job that does not run; False if it is none, or runs."""
-    job = ledger.tx.job(id)
-    if job is None or job.state == RUNNING:
+    """End a job of which nothing runs; False if it is none, or something does."""
+    pick_up(ledger)
+    job, lease = ledger.tx.job(id), ledger.tx.lease(id)
+    if job is None or (lease is not None and job.code != "starting"):
         return False
     if job.state in ENDED:
         raise UsageError(f"job {id} has ended already, as {job.state}")
+    if lease is not None:  # whoever is about to start it finds nothing
+        leave.give_back(ledger, lease, "withdrawn")
     ledger.drop_ticket(id)
     ledger.unsettled = True
     _end(ledger, job, End(CANCELLED, CANCELLED, why))
@@ -422,7 +433,7 @@ def move(ledger: Ledger, id: int, urgency: int | None, *, first: bool) -> None:
     if ledger.drop_ticket(id) is None:
         ledger.tx.change_job(job)
     else:
-        enter(ledger, job)
+        _stand(ledger, job, load(job.spec))
 
 
 def retry(ledger: Ledger, id: int) -> None:
@@ -437,7 +448,9 @@ def retry(ledger: Ledger, id: int) -> None:
         if other is not None and other.state in ENDED and other.state != DONE:
             raise UsageError(f"{_unmet(other)}; retry that first: headgate retry {other.id}")
     _tell(ledger, job, "retried", "by hand")
-    fresh = job._replace(parks=0, ended=0, exit="", since=ledger.now)
+    fresh = job._replace(
+        parks=0, failures=0, started=0, ended=0, exit="", session="", since=ledger.now
+    )
     ledger.tx.change_job(fresh._replace(state=QUEUED))
     _advance(ledger, fresh)
 

@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headgate import config
 from headgate.config.profiles import all_profiles
-from headgate.core.jobs import CANCELLED, DONE, FAILED, LOST, PARKED, End, command, exit_text, load
+from headgate.core.jobs import (
+    CANCELLED,
+    DONE,
+    FAILED,
+    LOST,
+    MAX_HOLD,
+    PARKED,
+    End,
+    command,
+    exit_text,
+    load,
+)
 from headgate.core.profiles import Profile, find, resume, session
 from headgate.core.vigil import Terms, Verdict, Vigil
 from headgate.errors import HeadgateError, HoldExpiredError
@@ -210,7 +221,7 @@ class Runner:
         ended = End(DONE, "exit", "exit 0", exit_text(code, number), vigil.session)
         match why:
             case HoldExpiredError():
-                return ended._replace(state=FAILED, code="max_hold", text=str(why))
+                return ended._replace(state=FAILED, code=MAX_HOLD, text=str(why))
             case HeadgateError():
                 return ended._replace(state=CANCELLED, code=CANCELLED, text=str(why))
             case str() if why:
