@@ -4,7 +4,7 @@ import pytest
 
 from headgate.core.jobs import Spec, backoff
 from headgate.core.pools import Declared
-from headgate.ledger import admit, jobs, leave, tune
+from headgate.ledger import admit, hands, jobtime, leave, tune
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
 from tests.ledger.yard import BADLY, GONE, REFUSED, Yard
@@ -32,10 +32,10 @@ def test_a_job_that_is_put_aside_by_hand_expires_too(yard: Yard) -> None:
     """Holding a job does not stop its time; letting it go gives it all of it again."""
     first, second = yard.submit(expires=1_000), yard.submit(expires=1_000)
     yard.wait(500)
-    yard.do(jobs.hold, first)
-    yard.do(jobs.hold, second)
+    yard.do(hands.hold, first)
+    yard.do(hands.hold, second)
     yard.wait(400)
-    yard.do(jobs.let_go, second)
+    yard.do(hands.let_go, second)
     yard.wait(100)
     assert yard.state(first, second) == "expired queued"
     yard.wait(900)
@@ -61,11 +61,11 @@ def test_what_was_started_never_expires(yard: Yard) -> None:
     yard.wait(DAY)
     assert yard.state(first) == "running"
     yard.finish(first, REFUSED)
-    yard.do(jobs.hold, first)
+    yard.do(hands.hold, first)
     yard.wait(DAY)
     assert yard.state(first) == "held"
     yard.census.deaf.add("w")
-    yard.do(jobs.let_go, first)
+    yard.do(hands.let_go, first)
     yard.wait(DAY)
     assert yard.state(first) == "queued"
     yard.worker("v")
@@ -92,10 +92,10 @@ def test_many_expire_a_thousand_at_a_time(yard: Yard) -> None:
     ids = [yard.submit(expires=1) for _ in range(1_500)]
     yard.wait(10)
     assert sum(yard.state(id) == "expired" for id in ids) == 1_000
-    assert yard.read(jobs.due)
+    assert yard.read(jobtime.due)
     yard.wait(0)
     assert {yard.state(id) for id in ids} == {"expired"}
-    assert not yard.read(jobs.due)
+    assert not yard.read(jobtime.due)
 
 
 def test_a_parked_job_comes_back(yard: Yard) -> None:
@@ -323,12 +323,12 @@ def test_nobody_needs_to_be_there(yard: Yard, *, held: bool) -> None:
     """What came due while nobody looked is made up for by whoever asks next."""
     id = yard.submit(expires=1_000, hold=held)
     yard.now += DAY
-    assert yard.read(jobs.due)
+    assert yard.read(jobtime.due)
     person = Request("a/x", "p", "m", since=yard.now)
 
     def catch_up(ledger: Ledger) -> None:
         leave.sweep(ledger)
-        jobs.tick(ledger)
+        jobtime.tick(ledger)
         admit.ask(ledger, person)
 
     yard.run(catch_up)

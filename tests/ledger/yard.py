@@ -5,7 +5,7 @@ from typing import Any
 
 from headgate.core.jobs import DONE, FAILED, LOST, PARKED, End, Spec
 from headgate.core.views import JobStatus
-from headgate.ledger import joblook, jobs
+from headgate.ledger import joblook, jobs, jobtime
 from headgate.ledger.jobs import Draft
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Attempt, Job, Member
@@ -72,7 +72,7 @@ class Yard(World):
     def wait(self, ms: int) -> None:
         """Time passes, and someone notices."""
         self.now += ms
-        self.run(jobs.tick)
+        self.run(jobtime.tick)
 
     def do(self, what: Any, id: int, **more: Any) -> Any:  # noqa: ANN401 - any of the verbs
         """What people do to a job."""
