@@ -78,8 +78,7 @@ class Gate:
         functions = {parse_pattern(name): function for name, function in (usage or {}).items()}
         self._usage = dict.fromkeys(functions, UsageSource("python", call="(this program)"))
         self._pages = Pages(self._pools(), self._config.config.defaults, Gauge())
-        self._clerk = Clerk(store, self._pages, self._reload, view)
-        self._clerk.rules = self.rules
+        self._clerk = Clerk(store, self._pages, self._reload, self.rules, view)
         self._clerk.poller.functions.update(functions)
         self._next_look = 0.0
         _OPEN.add(self)
