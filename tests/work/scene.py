@@ -1,6 +1,8 @@
 """A stage for jobs: a provider, agents that ask it, and an observer who only counts processes."""
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -109,6 +111,10 @@ class Scene:
         with path.open("wb") as file:
             self.box.start(sys.executable, OBSERVER, str(self.box.folder), *words, stdout=file)
         return Observer(path)
+
+    def kill_runner(self, id: int) -> None:
+        """Kill the process that looks after a job, as the out-of-memory killer would."""
+        os.kill(self.box.runner(id), signal.SIGKILL)
 
     def agents(self, event: str = "start") -> list[int]:
         """The processes that ever came so far."""
