@@ -5,10 +5,10 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.agents.stage import QUICK, Done, Provider, sessions, shim
-from tests.support import gone, until
+from tests.support import HEADGATE, LONG, gone, until
 from tests.work.conftest import JobBox
 
 OBSERVER = str(Path(__file__).parents[1] / "agents" / "observer.py")
@@ -55,9 +55,7 @@ KINDS = {
         ("run", "--format", "json", "--print-logs", "-m", f"anthropic/{OPUS}", "do it"),
         f"anthropic/{OPUS}",
     ),
-    "codex": Kind(
-        "codex", "codex", ("exec", "--json", "-m", "gpt-5.2", "do it"), "openai/gpt-5.2"
-    ),
+    "codex": Kind("codex", "codex", ("exec", "--json", "-m", "gpt-5.2", "do it"), "openai/gpt-5.2"),
     "gemini": Kind(
         "gemini",
         "gemini",
@@ -90,6 +88,17 @@ class Scene:
         """Hand in a job; its key is found out from its command line."""
         where = ("--cwd", str(self.box.folder))
         return self.box.submit(*where, *options, "--", kind.program, *kind.words)
+
+    def batch(self, jobs: list[dict[str, Any]], **env: str) -> list[dict[str, Any]]:
+        """Hand in several jobs at once; where each of them stands then."""
+        where = {"cwd": str(self.box.folder)}
+        path = self.box.folder / "batch"
+        path.write_text("".join(f"{json.dumps({**where, **job})}\n" for job in jobs))
+        program = self.box.start(HEADGATE, "submit", "--batch", str(path), "--json", env=env)
+        out, err = program.process.communicate(timeout=LONG)
+        assert program.wait() == 0, err
+        found: list[dict[str, Any]] = json.loads(out)
+        return found
 
     def done(self) -> list[Done]:
         """What was done, by session."""

@@ -61,7 +61,7 @@ def test_bounds_of_the_configuration_hold_for_all(box: JobBox) -> None:
     box.until_state(bound, "failed")
     box.until_state(free, "done")
     assert box.job(bound)["code"] == "max_runtime"
-    assert [8] == [len(done.steps) for done in scene.done() if done.lines[-1]["event"] == "end"]
+    assert [len(done.steps) for done in scene.done() if done.lines[-1]["event"] == "end"] == [8]
 
 
 def test_a_bound_is_not_stretched_by_a_kill(box: JobBox) -> None:
