@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 
 import pytest
 
@@ -10,6 +11,10 @@ from tests.work.conftest import JobBox
 from tests.work.scene import KINDS, LIVE, Scene
 
 STEPS = ("--requests", "4", "--pause", "0.2")
+
+
+def adopted(box: JobBox, times: int) -> bool:
+    return len(box.events("adopted")) == times
 
 
 @pytest.mark.parametrize("name", LIVE)
@@ -44,7 +49,7 @@ def test_the_runner_is_killed_again_and_again(box: JobBox) -> None:
     for times in range(1, 4):
         until(lambda: scene.done() and scene.done()[0].steps)
         scene.kill_runner(id)
-        until(lambda times=times: len(box.events("adopted")) == times)
+        until(partial(adopted, box, times))
     assert not gone(scene.agents()[0])
     assert len(box.job(id)["attempts"]) == 1
     os.kill(scene.agents()[0], signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,11 @@ def told(box: JobBox, kind: str) -> list[dict[str, Any]]:
     """The events of a kind, with their times."""
     lines = box.headgate("events", "--json", "-n", "1000").splitlines()
     return [event for line in lines if (event := json.loads(line))["kind"] == kind]
+
+
+def tried(box: JobBox, times: int) -> bool:
+    """Whether so many attempts were made."""
+    return len(box.rows("attempt")) == times
 
 
 def at_work(scene: Scene) -> None:
@@ -157,7 +163,7 @@ def test_a_job_that_is_refused_again_and_again(box: JobBox) -> None:
         box.until_state(id, "parked")
         assert len(box.job(id)["attempts"]) == number
         box.headgate("resume", told(box, "paused")[0]["pool"])
-        until(lambda number=number: len(box.job(id)["attempts"]) > number)
+        until(partial(tried, box, number + 1))
     box.until_state(id, "failed")
     job = box.job(id)
     assert (job["code"], job["exit"]) == ("rate_limited", "1:0")

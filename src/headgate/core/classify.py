@@ -184,8 +184,8 @@ def _find_line(
 def _event(found: object) -> _Quote:
     """What an agent reports of upstream in an event of its JSON output, if it is of that kind."""
     match found:
-        case {"type": "system", "subtype": "api_retry", "error_status": int(status)}:
-            return _Quote(status=status, found=_as_told(found))
+        case {"type": "system", "subtype": "api_retry", "error_status": int(status), **told}:
+            return _Quote(status=status, found=_as_told(told))
         case {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", **info}}:
             claim, reset = info.get("rateLimitType"), info.get("resetsAt")
             unified = {"status": "rejected", "representative-claim": claim, "reset": reset}
@@ -207,7 +207,7 @@ def _event(found: object) -> _Quote:
             return _Quote()
 
 
-def _as_told(event: Mapping[str, object]) -> Mapping[str, object]:
+def _as_told(event: Mapping[object, object]) -> Mapping[object, object]:
     """An event without the agent's own wait: one that upstream asked for is of whole seconds."""
     delay = event.get("retry_delay_ms")
     if isinstance(delay, (int, float)) and delay % 1_000:
