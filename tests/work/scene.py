@@ -55,6 +55,16 @@ KINDS = {
         ("run", "--format", "json", "--print-logs", "-m", f"anthropic/{OPUS}", "do it"),
         f"anthropic/{OPUS}",
     ),
+    "opencode-text": Kind(
+        "opencode",
+        "opencode-text",
+        ("run", "-m", f"anthropic/{OPUS}", "do it"),
+        f"anthropic/{OPUS}",
+        live=False,
+    ),
+    "codex-text": Kind(
+        "codex", "codex-text", ("exec", "-m", "gpt-5.2", "do it"), "openai/gpt-5.2", live=False
+    ),
     "codex": Kind("codex", "codex", ("exec", "--json", "-m", "gpt-5.2", "do it"), "openai/gpt-5.2"),
     "gemini": Kind(
         "gemini",

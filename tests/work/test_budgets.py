@@ -4,7 +4,7 @@ import pytest
 
 from tests.support import until
 from tests.work.conftest import JobBox
-from tests.work.scene import KINDS, Scene
+from tests.work.scene import LIVE, Scene
 
 BUDGETS = [
     (("--stale-after", "500ms"), ("--silent",), "stale", "stale_after is 500ms"),
@@ -39,7 +39,7 @@ def test_a_bound_ends_the_job_and_is_its_reason(
     assert not box.rows("lease")
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if name != "claude-text"])
+@pytest.mark.parametrize("name", LIVE)
 def test_a_loop_is_seen_in_every_agents_words(name: str, box: JobBox) -> None:
     """The same call again and again is known as such, whoever makes it."""
     scene = Scene(box)

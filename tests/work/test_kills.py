@@ -40,6 +40,25 @@ def test_a_zombie_whose_runner_is_killed(name: str, box: JobBox) -> None:
     assert (done.starts, done.steps) == ([False, True], [1, 2, 3, 4])
 
 
+def test_a_zombie_that_nobody_is_left_to_mind(box: JobBox) -> None:
+    """With worker and runner killed it keeps its seat, until a worker comes and sees to it."""
+    scene = Scene(box)
+    kind = scene.cast("claude", *STEPS)
+    worker = box.worker()
+    id = scene.submit(kind)
+    until(lambda: scene.done() and scene.done()[0].steps)
+    scene.shut()
+    until(lambda: box.events("paused"))
+    worker.kill()
+    scene.kill_runner(id)
+    assert [row["id"] for row in box.running()] == [id]
+    assert not gone(scene.agents()[0])
+    box.worker()
+    until(lambda: gone(scene.agents()[0]), within=2 + 5)
+    box.until_state(id, "parked", within=5)
+    assert not box.running()
+
+
 def test_the_runner_is_killed_again_and_again(box: JobBox) -> None:
     """The agent works on undisturbed, and what it did is not done a second time."""
     scene = Scene(box)

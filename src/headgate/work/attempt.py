@@ -119,6 +119,7 @@ class Runner:
         except OSError as error:
             what = argv[0] if error.filename != spec.cwd else f"in {spec.cwd}"
             text = f"cannot start {what}: {error.strerror}"
+            os.close(log)
             code = 127 if isinstance(error, FileNotFoundError) else 126
             return End(FAILED, "cannot_start", text, exit_text(code, 0))
         vigil = self._vigil(spec, profile, job.key)
