@@ -75,13 +75,15 @@ $(VENV)/.dev: $(VENV)/.runtime
 	@$(PIP) install --quiet --require-hashes -r constraints.txt
 	@touch $@
 
-# Their install scripts are not needed, and nobody's code should run before it is asked to.
+# Of their install scripts only the two that put the native program in place, whatever npm allows.
 
 $(CLIENTS)/.installed: tests/clients/package.json
 	@echo "Installing the agents into $(CLIENTS)"
 	@mkdir -p $(CLIENTS)
 	@cp tests/clients/package.json $(CLIENTS)/
 	@npm install --prefix $(CLIENTS) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cd $(CLIENTS)/node_modules/@anthropic-ai/claude-code && node install.cjs
+	@cd $(CLIENTS)/node_modules/opencode-ai && node postinstall.mjs
 	@touch $@
 
 $(BIN)/python:

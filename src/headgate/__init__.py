@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from headgate.core.plans import Candidate, Plan, Verdict
     from headgate.core.views import (
         Capacity,
         Event,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CancelledWorkError",
+    "Candidate",
     "Capacity",
     "ConfigError",
     "Event",
@@ -52,6 +54,7 @@ __all__ = [
     "Lease",
     "NoRoomError",
     "Past",
+    "Plan",
     "PoolStatus",
     "Queue",
     "Running",
@@ -65,6 +68,7 @@ __all__ = [
     "StoreUnavailableError",
     "TooHeavyError",
     "UsageError",
+    "Verdict",
     "WaitTimeoutError",
     "Waiting",
 ]
@@ -79,6 +83,8 @@ def __getattr__(name: str) -> object:
         module = "headgate.errors"
     elif name in {"Gate", "Lease", "Slot"}:
         module = "headgate.gate"
+    elif name in {"Candidate", "Plan", "Verdict"}:
+        module = "headgate.core.plans"
     found: object = getattr(import_module(module), name)
     return found
 

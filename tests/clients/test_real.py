@@ -31,9 +31,10 @@ def test_two_of_them_under_a_cap_of_one(
     assert not [client.refusals(each.output) for each in runs if client.refusals(each.output)]
 
 
-def test_the_exit_code_is_kept(client: Client, run: Runs) -> None:
-    """A client that fails at once fails under headgate with its own code."""
+def test_the_exit_code_is_kept(client: Client, provider: Provider, run: Runs) -> None:
+    """A client that is told no for good fails under headgate with its own code."""
     assert run("bad", client.start("[[sim status=400]]")).wait() == REFUSED[client.name]
+    assert provider.count("refused")
 
 
 def test_a_refusal_is_understood_and_the_session_resumed(

@@ -15,11 +15,15 @@ from headgate.config import GRACE, Config, Watched, default_path, find, load
 from headgate.config.check import parse
 from headgate.config.template import TEMPLATE
 from headgate.core.pools import COOLDOWN, DEFAULTS, LEARN, Declared, UsageSource, book
+from headgate.core.strain import AGENT_MEMORY
+from headgate.core.terms import JobTerms, Terms
 from headgate.errors import ConfigError
 
 NO_FILE = Config(None, {}, GRACE, ())
 
-LIMIT = 'expected a whole number from 1 to 1000000, or "unlimited"; to let nothing in, pause it'
+LIMIT = (
+    'expected a whole number from 1 to 1000000, "unlimited" or "auto"; to let nothing in, pause it'
+)
 SEATS = "expected a whole number from 0 to 1000000"
 TIME = 'expected a time such as "500ms", "2s", "1m30s" or "1h", at most "366d"'
 HOLD = 'expected a time such as "90m" or "12h", more than none and at most "366d", or "off"'
@@ -167,8 +171,8 @@ def test_a_wrong_value_is_refused_with_its_place(setting: str, problem: str) -> 
             "[pools.host]\nlimt = 3",
             (
                 "c.toml:2: pools.host.limt: unknown; "
-                "allowed here: limit, cooldown, max_hold, reserve, adapt, observe, spacing; "
-                "did you mean limit?"
+                "allowed here: limit, cooldown, max_hold, reserve, adapt, observe, spacing, "
+                "memory_floor, load_ceiling, agent_memory; did you mean limit?"
             ),
         ),
         (
@@ -371,7 +375,9 @@ def test_the_template_shows_the_defaults() -> None:
     assert config.classify == ()
     assert config.defaults == Declared(cooldown=COOLDOWN, adapt=LEARN)
     assert config.pools == {
-        "host": DEFAULTS["host"],
+        "host": DEFAULTS["host"]._replace(
+            memory_floor=0, load_ceiling=0.0, agent_memory=AGENT_MEMORY
+        ),
         "*/claude-opus-*": Declared(
             limit=DEFAULTS["*/claude-opus-*"].limit,
             cooldown=COOLDOWN,
@@ -383,14 +389,18 @@ def test_the_template_shows_the_defaults() -> None:
     }
     pools = book(config.pools, (), config.defaults).pools.items()
     assert {name: pool._replace(source="default") for name, pool in pools} == book({}, ()).pools
-    for name in {*Declared._fields, "grace"} - {"usage", "rpm", "tpm"}:
+    assert config.jobs == JobTerms()
+    assert config.profiles == {}
+    settings = {*Declared._fields, *Terms._fields, *JobTerms._fields, "grace"}
+    for name in settings - {"usage", "rpm", "tpm", "vigil"}:
         assert f"\n#{name} = " in TEMPLATE
 
 
 def test_the_templates_examples_can_be_used() -> None:
     """Settings that have no default are shown by examples; uncommented, they are accepted."""
     setting = (
-        r"(?m)^# (?=\[\[|(?:rpm|tpm|usage|provider|status|body|signal|name|command|events) = )"
+        r"(?m)^# (?=\[\[|\[profiles|(?:rpm|tpm|usage|provider|status|body|signal|like|programs|name"
+        r"|command|events) = )"
     )
     config = parse(re.sub(setting, "", TEMPLATE), "c.toml")
     assert config.warnings == ()
@@ -399,6 +409,7 @@ def test_the_templates_examples_can_be_used() -> None:
     assert pool.usage == UsageSource("umans", "https://api.code.umans.ai/v1/usage", "UMANS_API_KEY")
     assert [rule.signal for rule in config.classify] == ["concurrency-limited"]
     assert [target.name for target in config.notify] == ["me"]
+    assert config.profiles == {"my-claude": {"like": "claude", "programs": ("my-claude",)}}
 
 
 def test_find_prefers_the_variable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -449,7 +449,7 @@ def test_a_key_in_the_file_is_refused(name: str) -> None:
             'limit = "Learn"',
             (
                 'limit: found "Learn", but host has nothing upstream to learn from; expected a '
-                'whole number from 1 to 1000000, or "unlimited"; to let nothing in, pause it'
+                'whole number from 1 to 1000000, "unlimited" or "auto"; to let nothing in, pause it'
             ),
         ),
         (

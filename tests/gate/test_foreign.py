@@ -11,7 +11,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from headgate.gate.foreign import _LONGEST, Ours, _is_headgate, count
+from headgate.gate.foreign import _LONGEST, Ours, count, is_headgate
 from headgate.gate.strays import MARK
 from tests.support import HEADGATE, Box, Program, end, gone, until
 
@@ -385,4 +385,4 @@ def test_long_command_lines(field: Field) -> None:
 )
 def test_what_headgate_looks_like(argv: str, own: bool) -> None:  # noqa: FBT001
     """By the program that is run, not by words among its arguments."""
-    assert _is_headgate(argv.split()) is own
+    assert is_headgate(argv.split()) is own

@@ -4,12 +4,15 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from headgate.core.jobs import DONE, FAILED, HELD, PARKED, QUEUED, RUNNING, STATES
 from headgate.core.pools import Tuned
 from headgate.ledger.rows import (
     ACCEPTED,
     PENDING,
     REFUSED,
+    Attempt,
     Happening,
+    Job,
     Lane,
     Lease,
     Member,
@@ -21,6 +24,8 @@ from headgate.ledger.rows import (
 NOTES = ("n1", "n2", "n3")
 KEYS = ("a/x", "a/y", "b/z")
 MEMBERS = ("p1", "p2", "p3")
+JOBS = (11, 12, 13, 14, 15, 16)
+"""The jobs of a store that was filled: queued, after it, held, running, done, parked."""
 
 
 def lane(
@@ -81,6 +86,44 @@ def lease(
     )
 
 
+def job(
+    id: int,
+    state: str = QUEUED,
+    *,
+    code: str = "",
+    due: int = 0,
+    ended: int = 0,
+) -> Job:
+    """A job; what it was submitted with can be told from its id."""
+    return Job(
+        id=id,
+        state=state,
+        code=code,
+        text=code and f"because of {code}",
+        key="a/x",
+        urgency=0,
+        since=id,
+        weight=1 + id,
+        task=f"task-{id}",
+        name="näme",
+        label="label",
+        submitted=5,
+        due=due,
+        expires=due,
+        attempts=0,
+        parks=0,
+        started=0,
+        ended=ended,
+        exit="",
+        session="",
+        spec=f'{{"argv":["{id}"],"cwd":"/"}}',
+    )
+
+
+def attempt(job: int, number: int, *, ended: int = 0) -> Attempt:
+    return Attempt(job, number, "a/x", 10 * number, ended, "exit" if ended else "", "", "")
+
+
 def rest(where: str, seats: int, until: int, *, keep: int | None = None) -> Rest:
     """Seats that rest; their row is kept no longer than that, unless something else is said."""
     return Rest(where, seats, until, until if keep is None else keep, until - 9, until - 5, 1)
@@ -98,6 +141,8 @@ def said(tx: Tx) -> dict[str, Any]:
     heads = {one[1:]: tx.head(one.id) for one in lanes}
     tickets = [row for page in pages.values() for row in page]
     leases = tx.leases(0, 10**6)
+    jobs = {state: tx.jobs(state, 0, 10**6) for state in STATES}
+    ids = sorted({row.id for rows in jobs.values() for row in rows} | set(JOBS))
     return {
         "uid": bool(tx.uid()),
         "notes": [tx.note(name) for name in NOTES],
@@ -120,6 +165,17 @@ def said(tx: Tx) -> dict[str, Any]:
         "holds": [tx.usual_hold([key]) for key in KEYS],
         "members": sorted(tx.members()),
         "events": [row[1:] for row in tx.events(-1, 10**6, 0)],
+        "jobs": jobs,
+        "job": [tx.job(id) for id in ids],
+        "latest": {state: [row.id for row in tx.jobs(state, -1, 2)] for state in STATES},
+        "counts": {state: tx.count_jobs(state) for state in STATES},
+        "aside": (tx.aside(3), tx.count_aside()),
+        "due": [[row.id for row in tx.due_jobs(now, 3)] for now in (0, 99, 100, 10**6)],
+        "next_due": tx.next_due(),
+        "old": [tx.old_jobs(before, 3) for before in (0, 50, 51, 10**6)],
+        "needs": [(tx.needs_of(id), tx.needed_by(id)) for id in ids],
+        "attempts": [tx.attempts(id) for id in ids],
+        "job_leases": tx.job_leases(),
     }
 
 
@@ -146,6 +202,41 @@ def fill(tx: Tx) -> None:
     tx.learn_hold("a/x", 1_000)
     tx.add_event(happening(work=1))
     tx.add_event(happening("released", work=1))
+    for row in (
+        job(tx.next_id(), due=300),
+        job(tx.next_id(), code="after"),
+        job(tx.next_id(), HELD, code="held", due=100),
+        job(tx.next_id(), RUNNING, code="starting"),
+        job(tx.next_id(), DONE, code="exit", ended=50),
+        job(tx.next_id(), PARKED, code="rate_limited", due=100),
+    ):
+        tx.add_job(row)
+    tx.add_after(12, 11)
+    tx.add_after(12, 14)
+    tx.add_lease(lease(14)._replace(job=1))
+    tx.keep_attempt(attempt(15, 2, ended=50))
+    tx.keep_attempt(attempt(15, 1, ended=20))
+
+
+def changed(row: Job) -> Job:
+    """A job in which all has changed that ever does."""
+    return row._replace(
+        state=PARKED,
+        code="rate_limited",
+        text="ünï\n'",
+        key="b/z",
+        urgency=-10,
+        since=-(2**52),
+        due=2**52,
+        expires=7,
+        attempts=3,
+        parks=2,
+        started=8,
+        ended=9,
+        exit="0:9",
+        session="s-1",
+        failures=4,
+    )
 
 
 CHANGES: dict[str, Callable[[Tx], object]] = {
@@ -183,6 +274,19 @@ CHANGES: dict[str, Callable[[Tx], object]] = {
     "add_member, again": lambda tx: tx.add_member(Member("p1", "m", 99, "", 2)),
     "drop_member": lambda tx: tx.drop_member("p1"),
     "add_event": lambda tx: tx.add_event(happening("lost")),
+    "add_member, a worker": lambda tx: tx.add_member(Member("p1", "m", 11, "space", 1, works=1)),
+    "change_lease, another member": lambda tx: tx.change_lease(
+        (tx.lease(8) or lease(8))._replace(member="p3")
+    ),
+    "add_job": lambda tx: tx.add_job(job(tx.next_id(), due=40)),
+    "change_job": lambda tx: tx.change_job(changed(job(13))),
+    "change_job, ended": lambda tx: tx.change_job(job(11, FAILED, code="exit", ended=50)),
+    "drop_job": lambda tx: tx.drop_job(12),
+    "drop_job, with attempts": lambda tx: tx.drop_job(15),
+    "add_after": lambda tx: tx.add_after(16, 11),
+    "drop_after": lambda tx: tx.drop_after(12, 14),
+    "keep_attempt, new": lambda tx: tx.keep_attempt(attempt(14, 1)),
+    "keep_attempt, changed": lambda tx: tx.keep_attempt(attempt(15, 2, ended=99)),
 }
 """Each kind of change, to a store that was filled."""
 
@@ -195,7 +299,7 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
     tickets = sorted(row.id for one in lanes for row in tx.page(one.id, None, 10**6))
     leases = [row.id for row in tx.leases(0, 10**6)]
     number = dice.randrange(1, 10)
-    match dice.choice("ttttddllllkkcorvhmnue"):
+    match dice.choice("ttttddllllkkcorvhmnuejjjjjjj"):
         case "t":
             cls = dice.choice(["normal", "background"])
             line = tx.lane(lane(dice.choice(KEYS), cls, lender=dice.randrange(2)))
@@ -247,5 +351,33 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
             limit = dice.choice([number, None])
             learned = dice.choice(["", f"[{number}]"])
             tx.tune(Tuned(dice.choice("ab"), limit, None, None, "", learned))
+        case "j":
+            change_jobs_at_random(tx, dice)
         case _:
             tx.add_event(happening(work=number))
+
+
+def change_jobs_at_random(tx: Tx, dice: random.Random) -> None:
+    """Some change of jobs, of whom they wait for, or of their attempts."""
+    known = sorted(row.id for state in STATES for row in tx.jobs(state, 0, 10**6))
+    number = dice.randrange(1, 10)
+    state, code = dice.choice(STATES), dice.choice(["", "after"])
+    due, ended = dice.choice([0, number]), dice.choice([0, number])
+    match dice.choice("jjcccawdk"):
+        case "c" if known:
+            row = tx.job(dice.choice(known))
+            assert row is not None
+            row = row._replace(state=state, code=code, due=due, ended=ended, failures=number)
+            tx.change_job(row)
+        case "a" if known:
+            tx.keep_attempt(attempt(dice.choice(known), dice.randrange(1, 4), ended=number))
+        case "w" if known:
+            tx.add_after(dice.choice(known), dice.choice(known))
+        case "d" if known:
+            one = dice.choice(known)
+            for other in tx.needs_of(one)[:1]:
+                tx.drop_after(one, other)
+        case "k" if known:
+            tx.drop_job(dice.choice(known))
+        case _:
+            tx.add_job(job(tx.next_id(), state, code=code, due=due, ended=ended))

@@ -19,6 +19,7 @@ VERBS = {
     "status": "what is in use, pool by pool",
     "queue": "what runs and what waits",
     "capacity": "whether there is room for a model now (exit 75 if not)",
+    "plan": "which of some candidates would start now, and why not the others",
     "why": "why something waits, or how it ended",
     "cancel": "end something, waiting or running",
     "logs": "the output of a job",
@@ -35,6 +36,8 @@ VERBS = {
     "notify": "try and show who is told of what happens",
     "init": "write a configuration file to start from",
     "config": "check the configuration",
+    "probe": "find out how many this machine, or an account, can take",
+    "doctor": "look for what is wrong or odd, and say what to do about it",
     "sim": "a provider that can be overrun, to judge how limits are learned",
     "demo": "a dozen stand-in agents under caps, on a store of their own",
 }

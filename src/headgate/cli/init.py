@@ -1,31 +1,81 @@
-"""Write a configuration file to start from; as it stands, it changes nothing."""
+"""Write a configuration file to start from; as it stands, it changes nothing.
+
+With --service, write a service instead that runs `headgate up` with the same --store and --config:
+a systemd user unit, or a launchd agent on macOS. Agents go on when it is stopped or restarted.
+"""
 
 import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from headgate.cli.common import say
+from headgate.cli.service import KINDS, make, this_headgate, usual
 from headgate.config import default_path
 from headgate.config.template import TEMPLATE
 from headgate.errors import UsageError
+from headgate.store.urls import has_password
 
 
 def arguments(parser: ArgumentParser) -> None:
     """What `init` takes."""
     parser.add_argument("--path", metavar="FILE", help="write it there, not to the usual place")
     parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    parser.add_argument(
+        "--service",
+        nargs="?",
+        const=usual(),
+        choices=KINDS,
+        help="write a service; by default the kind that this machine has",
+    )
+    parser.add_argument("--print", action="store_true", help="print it, and write nothing")
 
 
 def run(args: Namespace) -> int:
     """Write the file and print its path."""
+    if args.service is not None:
+        return _service(args)
+    if args.print:
+        print(TEMPLATE, end="", flush=True)
+        return 0
     path = _path(args.path or args.config_file or os.environ.get("HEADGATE_CONFIG"))
+    _put(path, TEMPLATE, force=args.force, again="headgate init --force")
+    say("written; every line of it is a default, so nothing changes until you edit it")
+    return 0
+
+
+def _service(args: Namespace) -> int:
+    store = args.store or os.environ.get("HEADGATE_STORE", "").strip()
+    config = args.config_file or os.environ.get("HEADGATE_CONFIG")
+    words = [*this_headgate(), *_options(store, config), "up"]
+    service = make(args.service, words, os.environ.get("PATH", os.defpath))
+    if args.print:
+        print(service.text, end="", flush=True)
+        return 0
+    path = _path(args.path) if args.path else service.path
+    _put(path, service.text, force=args.force, again="headgate init --service --force")
+    say("\n  ".join(("written; to start it now and with every login:", *service.next)))
+    if os.environ.get("HEADGATE_LIMITS"):
+        say("HEADGATE_LIMITS stays with this shell; use headgate limits set for everyone")
+    return 0
+
+
+def _options(store: str, config: str | None) -> list[str]:
+    """What the service must be told so that it uses what this command uses."""
+    if store and has_password(store):
+        raise UsageError(
+            "the store's URL holds a password, which does not belong into a service's file; leave "
+            "it out of the URL and keep it where the database's own tools find it (~/.pgpass)"
+        )
+    options = [f"--store={store}"] if store else []
+    return [*options, f"--config={_path(config)}"] if config else options
+
+
+def _put(path: Path, text: str, *, force: bool, again: str) -> None:
     try:
-        _write(path, TEMPLATE, force=args.force)
+        _write(path, text, force=force, again=again)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
     print(path, flush=True)
-    say("written; every line of it is a default, so nothing changes until you edit it")
-    return 0
 
 
 def _path(said: str | None) -> Path:
@@ -35,9 +85,9 @@ def _path(said: str | None) -> Path:
     return Path(os.path.realpath(os.path.expanduser(said)))  # noqa: PTH111 - Path's raises
 
 
-def _write(path: Path, text: str, *, force: bool) -> None:
+def _write(path: Path, text: str, *, force: bool, again: str) -> None:
     """Write all of it or nothing, and over nothing that is there unless forced."""
-    taken = UsageError(f"{path} is there already; to replace it: headgate init --force")
+    taken = UsageError(f"{path} is there already; to replace it: {again}")
     if path.is_dir():
         raise UsageError(f"{path} is a folder; name a file in it")
     if path.exists() and not force:

@@ -96,7 +96,7 @@ def _matters(pool: PoolStatus) -> bool:
         or pool.probing
         or pool.auto_reduced
         or pool.upstream is not None
-        or bool(pool.notice or pool.foreign or rates(pool))
+        or bool(pool.strain or pool.notice or pool.foreign or rates(pool))
     )
 
 
@@ -149,6 +149,8 @@ def _odd(pool: PoolStatus, at: float) -> list[str]:
     if pool.next_start is not None:
         used_up = "" if pool.short_of == "spacing" else f"{pool.short_of} used up, "
         parts.append(f"{used_up}next start in {show_duration((pool.next_start - at) * 1000)}")
+    if pool.strain:
+        parts.append(pool.strain.removeprefix(f"{pool.pool} has "))
     if pool.limit is not None and pool.in_use > pool.limit:
         parts.append(f"drains to {pool.limit}")
     if pool.auto_reduced:

@@ -88,5 +88,6 @@ _READERS: Mapping[str, tuple[Callable[[object], int], str]] = {
     "expires": (_or("never", _time), f'{_TIME}, or "never"'),
     "keep": (_or("forever", _time), f'{_TIME}, or "forever"'),
     "log_size": (_log_size, 'a size from "64KiB" to "1TiB", such as "64MiB"'),
+    "relieve": (_flag, "true or false"),
     "fallback_after": (duration(0, _LONGEST_MS), f'a time such as "5m", at most "{LONGEST}"'),
 }

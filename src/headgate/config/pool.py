@@ -3,17 +3,22 @@
 import re
 from collections.abc import Mapping
 
-from headgate.config.notes import UPSTREAM, Notes
+from headgate.config.notes import OF_HOST, UPSTREAM, Notes
 from headgate.config.values import TIME, Refused, choice, duration, listed, number, whole
 from headgate.config.words import Place, shown
-from headgate.core.amounts import CLASSES, parse_duration, parse_limit, show_duration
-from headgate.core.pools import ADAPT, LEARN, OFF, UNLIMITED, Declared, UsageSource
+from headgate.core.amounts import CLASSES, parse_duration, parse_limit, parse_size, show_duration
+from headgate.core.pools import ADAPT, AUTO, LEARN, OFF, UNLIMITED, Declared, UsageSource
 from headgate.errors import UsageError
 
 _LIMIT = (
     f'a whole number from 1 to 1000000, "{UNLIMITED}" or "{LEARN}"; to let nothing in, pause it'
 )
-_HOST_LIMIT = f'a whole number from 1 to 1000000, or "{UNLIMITED}"; to let nothing in, pause it'
+_HOST_LIMIT = (
+    f'a whole number from 1 to 1000000, "{UNLIMITED}" or "{AUTO}"; to let nothing in, pause it'
+)
+_SIZE = 'a size such as "512MiB" or "1.5GiB", from "1MiB"'
+_FLOOR = f'{_SIZE}, or "off"'
+_LOAD = 'a number from 0.1 to 1000, as in 2.0, or "off"'
 _SEATS = "a whole number from 0 to 1000000"
 _HOLD = 'a time such as "90m" or "12h", more than none and at most "366d", or "off"'
 _RATE = "a whole number from 1 to 1000000000"
@@ -37,7 +42,14 @@ def read_pool(
                     "put it under a provider's pool, as in [pools.anthropic]",
                 )
         table = {name: value for name, value in table.items() if name not in UPSTREAM}
-    names = tuple(name for name in Declared._fields if not host or name not in UPSTREAM)
+    else:
+        for name in OF_HOST:
+            if name in table:
+                text = "only on host: it is about the machine; put it under [pools.host]"
+                notes.wrong((*place, name), text)
+        table = {name: value for name, value in table.items() if name not in OF_HOST}
+    strange = UPSTREAM if host else OF_HOST
+    names = tuple(name for name in Declared._fields if name not in strange)
     notes.check_names(place, table, names)
     seats = notes.table(place, table, "reserve")
     notes.check_names((*place, "reserve"), seats, CLASSES)
@@ -59,6 +71,9 @@ def read_pool(
         rpm=notes.value((*place, "rpm"), table, rate, _RATE),
         tpm=notes.value((*place, "tpm"), table, rate, _RATE),
         spacing=notes.value((*place, "spacing"), table, duration(0, 3_600_000), _SPACING),
+        memory_floor=notes.value((*place, "memory_floor"), table, _floor, _FLOOR),
+        load_ceiling=notes.value((*place, "load_ceiling"), table, _load, _LOAD),
+        agent_memory=notes.value((*place, "agent_memory"), table, _size, _SIZE),
     )
 
 
@@ -95,7 +110,7 @@ def judge_pool(
         at, who = ("adapt", "it") if pool.adapt else ("limit", "[defaults]")
         text = f'{who} says adapt = "{adapt}", with which no limit is found'
         notes.wrong((*place, at), f'{text}; give limit a number, or adapt "{LEARN}"')
-    _judge_seats(notes, place, pool, limit, learns=said == LEARN)
+    _judge_seats(notes, place, pool, limit, learns=said in {LEARN, AUTO})
     hold, spacing = pool.max_hold, pool.spacing or 0
     if hold and hold < 1_800_000:
         text = f"agents run for hours, and are ended after {show_duration(hold)}; 12h is safer"
@@ -105,6 +120,15 @@ def judge_pool(
         notes.warn((*place, "spacing"), text)
     if pool.tpm and pool.tpm < 1_000:
         notes.warn((*place, "tpm"), f"{pool.tpm} tokens a minute are fewer than one request takes")
+    _judge_host(notes, place, pool)
+
+
+def _judge_host(notes: Notes, place: Place, pool: Declared) -> None:
+    if pool.load_ceiling and pool.load_ceiling < 0.5:
+        text = (
+            f"at {pool.load_ceiling:g} nothing starts on a machine that is half idle; 2.0 is usual"
+        )
+        notes.warn((*place, "load_ceiling"), text)
 
 
 def _judge_seats(
@@ -189,14 +213,41 @@ def _finds(pattern: str) -> list[bool]:
 
 def _limit(value: object) -> int | str:
     word = value.strip().lower() if isinstance(value, str) else ""
+    if word == AUTO:
+        raise Refused(f"found {shown(value)}, which only host can have: it is from RAM and cores")
     return word if word in {UNLIMITED, LEARN} else parse_limit(number(value))
 
 
 def _host_limit(value: object) -> int | str:
+    if isinstance(value, str) and value.strip().lower() == AUTO:
+        return AUTO
     limit = _limit(value)
     if limit == LEARN:
         raise Refused(f"found {shown(value)}, but host has nothing upstream to learn from")
     return limit
+
+
+def _size(value: object) -> int:
+    size = parse_size(value)
+    if size < 2**20:
+        raise UsageError("less than any program takes")
+    return size
+
+
+def _floor(value: object) -> int:
+    return 0 if _is_off(value) else _size(value)
+
+
+def _load(value: object) -> float:
+    if _is_off(value):
+        return 0.0
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.1 <= value <= 1_000:
+        raise UsageError("not a load")
+    return float(value)
+
+
+def _is_off(value: object) -> bool:
+    return isinstance(value, str) and value.strip().lower() == OFF
 
 
 def _seats(value: object) -> int:
@@ -204,7 +255,7 @@ def _seats(value: object) -> int:
 
 
 def _max_hold(value: object) -> int | None:
-    if isinstance(value, str) and value.strip().lower() == "off":
+    if _is_off(value):
         return None
     hold = parse_duration(value)
     if hold == 0:

@@ -81,7 +81,8 @@ def _merged(name: str, said: Said) -> Profile:
     for field, value in fields.items():
         if isinstance(value, dict):
             fields[field] = {**getattr(base, field), **value}
-    return profile._replace(**fields)
+    profile = profile._replace(**fields)
+    return profile._replace(programs=tuple(map(str.lower, profile.programs)))
 
 
 @cache

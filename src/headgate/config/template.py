@@ -13,7 +13,12 @@ TEMPLATE = """\
 # Names with . / * ? need the quotes.
 
 [pools.host]
-#limit = 3            # how many agents may run at once on one machine, or "unlimited"
+#limit = 3            # how many agents may run at once on one machine; "unlimited", or "auto" from
+                      # RAM and cores: as many as fit at agent_memory each, at most 2 per core
+#agent_memory = "512MiB"   # what one agent takes
+#memory_floor = "off" # start nothing while less memory is free, as in "1GiB"; with limit = "auto"
+                      # the default is a twentieth of RAM, at most 1 GiB
+#load_ceiling = "off" # start nothing while the load per core is higher, as in 2.0
 
 [pools."*/claude-opus-*"]
 #limit = 4            # how many may use such a model at once; "unlimited", or "learn" to find out
@@ -73,6 +78,7 @@ TEMPLATE = """\
 #keep = "7d"          # how long a finished job is remembered, or "forever"
 #log_size = "64MiB"   # how much of its output is kept
 #fallback_after = "5m"           # how long to wait for its model before it takes its other one
+#relieve = false      # park the youngest agent of the lowest priority when memory is nearly gone
 
 # What headgate knows about claude, opencode, codex, gemini and aider can be changed field by field,
 # and other agents can be told of; docs/profiles.md has the fields:

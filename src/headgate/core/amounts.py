@@ -18,6 +18,7 @@ _LONGEST_MS = 366 * _UNITS["d"]
 LONGEST = "366d"
 """The longest duration."""
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)(?:b|([kmgt])(i?)b?)?")
+_LARGEST_SIZE = 2**54
 
 
 def parse_duration(value: object, what: str = "duration", *, bounded: bool = True) -> int:
@@ -73,6 +74,17 @@ def show_duration(ms: float) -> str:
         return f"{hours}h{minutes:02d}m" if minutes else f"{hours}h"
     days, hours = divmod(hours, 24)
     return f"{days}d{hours}h" if hours else f"{days}d"
+
+
+def show_size(size: float) -> str:
+    """A number of bytes in three digits at most: `700 MiB`, `1.5 GiB`, `24 GiB`."""
+    amount, unit = max(0.0, float(size)), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if round(amount) < 1_000:
+            break
+        amount, unit = amount / 1_024, larger
+    digits = f"{amount:.1f}" if amount < 10 and round(amount, 1) % 1 else f"{amount:.0f}"
+    return f"{digits} {unit}"
 
 
 def parse_priority(value: object) -> int:
@@ -139,7 +151,10 @@ def parse_size(value: object, what: str = "size") -> int:
         )
     number, unit, binary = found.groups()
     thousand = 1_000 if unit and not binary and found[0].endswith("b") else 1_024
-    return round(float(number) * float(thousand) ** (" kmgt".index(unit) if unit else 0))
+    size = float(number) * float(thousand) ** (" kmgt".index(unit) if unit else 0)
+    if size > _LARGEST_SIZE:
+        raise UsageError(f"bad {what} {shown(value)}: at most 16384TiB is allowed")
+    return round(size)
 
 
 def parse_task(value: object, what: str = "task") -> str:

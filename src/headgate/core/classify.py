@@ -184,8 +184,8 @@ def _find_line(
 def _event(found: object) -> _Quote:
     """What an agent reports of upstream in an event of its JSON output, if it is of that kind."""
     match found:
-        case {"type": "system", "subtype": "api_retry", "error_status": int(status), **told}:
-            return _Quote(status=status, found=_as_told(told))
+        case {"type": "system", "subtype": "api_retry", "error_status": int(status), **more}:
+            return _Quote(status=status, found=_as_told(more))
         case {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", **info}}:
             claim, reset = info.get("rateLimitType"), info.get("resetsAt")
             unified = {"status": "rejected", "representative-claim": claim, "reset": reset}

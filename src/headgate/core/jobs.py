@@ -27,6 +27,8 @@ WAITING = (QUEUED, HELD, PARKED)
 ENDED = (DONE, FAILED, CANCELLED, EXPIRED, LOST)
 STATES = (*WAITING, RUNNING, *ENDED)
 
+MAX_HOLD = "max_hold"
+"""The code of an attempt that was ended because it held its seats for too long."""
 ATTEMPTS = 10
 BACKOFF = 5_000
 LONGEST_BACKOFF = 600_000

@@ -28,11 +28,12 @@ from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from headgate.core import law, rates
+from headgate.core import law, rates, strain
 from headgate.core.amounts import MOST
 from headgate.core.law import Pace, Step
 from headgate.core.pools import LEARN, NO_RATES, Pool
 from headgate.core.rates import Meter
+from headgate.core.strain import Host
 
 _NO_PACE = Pace()
 Order = tuple[int, int, int]
@@ -79,7 +80,8 @@ class Use:
     """Seats in use, per place: held by leases, resting after a release, kept for a starved head.
 
     And what else is known there: seats taken by others, what upstream itself counts and allows, who
-    still waits for an answer, whether a probe is out, what the rates were charged.
+    still waits for an answer, whether a probe is out, what the rates were charged, how strained a
+    machine is and how many are just starting there.
     """
 
     def __init__(self) -> None:
@@ -95,6 +97,8 @@ class Use:
         self.probing: set[str] = set()
         self.paces: dict[str, Pace] = {}
         self.meters: dict[str, Meter] = {}
+        self.hosts: dict[str, Host] = {}
+        self.starting: dict[str, int] = {}
 
     def clear(self) -> None:
         """Begin to count anew; what is kept is not counted but decided, and stays."""
@@ -125,6 +129,8 @@ class Use:
             self.meters[place] = rates.charge(self.meters.get(place, Meter()), tokens, now)
         if seats <= 0:
             return
+        if pool.care is not None:
+            self.starting[place] = self.starting.get(place, 0) + seats
         if place in self.upstream:
             self.upstream[place] += seats
         if pool.learned is not None:
@@ -148,9 +154,15 @@ def blocked_by(need: Need, cls: str, use: Use, now: int) -> Reason | None:
         return None
     if place in use.unread:
         return Reason("no_reading", pool.name)
+    if place in use.hosts and (reason := strained(need, use)):
+        return reason
     most = bound(pool, place, use)
-    if most is None:
-        return None
+    return None if most is None else _no_seat(need, cls, use, most, now)
+
+
+def _no_seat(need: Need, cls: str, use: Use, most: int, now: int) -> Reason | None:
+    """Why these seats are not free under this limit, or None if they are."""
+    pool, place, seats, _ = need
     level = use.taken(place) + seats
     others = use.kept.get(place, 0) + (_reserved(pool, place, cls, use) if pool.reserve else 0)
     if level + others <= most:
@@ -158,6 +170,15 @@ def blocked_by(need: Need, cls: str, use: Use, now: int) -> Reason | None:
     if most == pool.limit and _may_probe(need, level, others, use, now):
         return None
     return _why(need, cls, use, most, now)
+
+
+def strained(need: Need, use: Use) -> Reason | None:
+    """Why a machine is too strained for more of anything."""
+    care, host = need.pool.care, use.hosts.get(need.place)
+    if care is None or host is None:
+        return None
+    found = strain.judge(care, host, use.starting.get(need.place, 0))
+    return Reason(found.code, need.pool.name, note=found.note) if found else None
 
 
 def bound(pool: Pool, place: str, use: Use) -> int | None:
@@ -263,7 +284,7 @@ def keep_seats(head: Head, use: Use, now: int) -> None:
         n.pool.paused(now) or n.seats > ceiling(n.pool, head.cls) or _outgrown(n, now)
         for n in wanted
     )
-    if any(hopeless):
+    if any(hopeless) or any(n.seats > 0 and strained(n, use) for n in head.needs):
         return
     free = {need.place: max(0, _free(need, head.cls, use)) for need in wanted}
     if any(free[n.place] < n.seats and n.place not in head.overtaken for n in wanted):

@@ -49,13 +49,12 @@ def look(profile: Profile, line: str) -> tuple[bool, Seen]:
     text = line[:_LONGEST_TEXT]
     if not text or text.isspace():
         return False, _BLANK
-    if any(pattern.match(text) for pattern in _compiled(profile.retries)):
-        return False, _BLANK
     session = ""
     if profile.session_line:
         found = _compiled((profile.session_line,))[0].match(text)
-        session = _session(found[1]) if found and found.re.groups else ""
-    return False, Seen(True, "", session)
+        session = _session(found[1]) if found else ""
+    retries = any(pattern.match(text) for pattern in _compiled(profile.retries))
+    return False, Seen(not retries, "", session)
 
 
 def _event(profile: Profile, event: dict[str, object], kind: str) -> Seen:

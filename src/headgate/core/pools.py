@@ -15,10 +15,13 @@ from headgate.core.amounts import parse_limit
 from headgate.core.keys import HOST, matches, parse_pattern
 from headgate.core.law import Learned, begin, load
 from headgate.core.rates import Rates
+from headgate.core.strain import AGENT_MEMORY, Care, Host, auto_floor, auto_limit, auto_source
 from headgate.errors import ConfigError, UsageError
 
 UNLIMITED = "unlimited"
 LEARN = "learn"
+AUTO = "auto"
+"""The limit of host that follows from what the machine has."""
 STEP_DOWN = "step-down"
 OFF = "off"
 ADAPT = (LEARN, STEP_DOWN, OFF)
@@ -65,6 +68,12 @@ class Declared(NamedTuple):
     tpm: int | None = None
     spacing: int | None = None
     """At least so many milliseconds between two starts."""
+    memory_floor: int | None = None
+    """Bytes that have to be free for anything to start; 0 for no matter how few. Of host only."""
+    load_ceiling: float | None = None
+    """The load per core above which nothing starts; 0 for none. Of host only."""
+    agent_memory: int | None = None
+    """Bytes that an agent is expected to take. Of host only."""
 
 
 NOTHING = Declared()
@@ -114,11 +123,14 @@ class Pool(NamedTuple):
     usage: UsageSource | None = None
     observe: tuple[str, ...] = ()
     rates: Rates = Rates()
+    care: Care | None = None
+    """When the machine itself is too strained for more; None if nobody cares."""
 
     @property
     def bounded(self) -> bool:
         """Whether there is anything that could keep somebody out, other than a pause."""
-        return self.limit is not None or self.usage is not None or self.rates != NO_RATES
+        limited = self.limit is not None or self.usage is not None
+        return limited or self.rates != NO_RATES or self.care is not None
 
     def paused(self, now: int) -> bool:
         """Whether nothing may start in this pool at this moment."""
@@ -165,14 +177,40 @@ class Book:
 
 
 def book(
-    declared: Mapping[str, Declared], tuned: Iterable[Tuned], defaults: Declared = NOTHING
+    declared: Mapping[str, Declared],
+    tuned: Iterable[Tuned],
+    defaults: Declared = NOTHING,
+    host: Host | None = None,
 ) -> Book:
-    """Lay what was set by hand over the file, and the file over the defaults."""
+    """Lay what was set by hand over the file, and the file over the defaults.
+
+    `host` is what the machine has, for a limit that follows from it.
+    """
     by_hand = {row.name: row for row in tuned}
     names = {*DEFAULTS, *declared, *by_hand}
-    return Book(
-        {name: _pool(name, declared.get(name), by_hand.get(name), defaults) for name in names}
-    )
+    pools = {name: _pool(name, declared.get(name), by_hand.get(name), defaults) for name in names}
+    said = declared.get(HOST)
+    if said is not None:
+        pools[HOST] = _hosted(pools[HOST], said, by_hand.get(HOST), host)
+    return Book(pools)
+
+
+def _hosted(pool: Pool, said: Declared, tuned: Tuned | None, host: Host | None) -> Pool:
+    """The pool of a machine, with what only such a pool can say."""
+    floor, expected = said.memory_floor, said.agent_memory or 0
+    if said.limit == AUTO:
+        expected = expected or AGENT_MEMORY
+        limit = DEFAULTS[HOST].limit
+        number = limit if isinstance(limit, int) else None
+        source = "default"
+        if host is not None:
+            number, source = auto_limit(host, expected), auto_source(host)
+            floor = auto_floor(host) if floor is None else floor
+        pool = pool._replace(configured_limit=number)
+        if tuned is None or tuned.limit is None:
+            pool = pool._replace(limit=number, most=number, source=source)
+    care = Care(floor or 0, said.load_ceiling or 0.0, expected)
+    return pool._replace(care=care) if care.memory_floor or care.load_ceiling else pool
 
 
 def _pool(name: str, declared: Declared | None, tuned: Tuned | None, defaults: Declared) -> Pool:

@@ -49,8 +49,18 @@ def resume(profile: Profile, argv: Sequence[str], session: str) -> list[str] | N
         kept = _without(profile, args)
         place = next((n + 1 for n, arg in enumerate(kept) if arg in profile.subcommands), 0)
         return [*head, *kept[:place], *more, *kept[place:]]
-    prompt = [profile.continue_with] if words and profile.continue_with else words
-    return [*head, *parsed.options, *more, *prompt]
+    return [*head, *parsed.options, *more, *_prompt(profile, parsed.options, words)]
+
+
+def _prompt(profile: Profile, options: Sequence[str], words: list[str]) -> list[str]:
+    """The words of the new prompt. One that came through a pipe must be replaced too."""
+    if not profile.continue_with:
+        return words
+    if any(arg.partition("=")[0] in profile.prompt_options for arg in options):
+        return []
+    if not words and profile.prompt_options:
+        return [profile.prompt_options[0], profile.continue_with]
+    return [profile.continue_with]
 
 
 def _fits(profile: Profile, session: str) -> bool:

@@ -40,6 +40,8 @@ class JobTerms(NamedTuple):
     """Bytes of output that are kept."""
     fallback_after: int = 300_000
     """How long it waits for its model before it takes another one, if it has one."""
+    relieve: bool = False
+    """Whether the youngest job of the lowest priority is parked when memory is nearly gone."""
 
 
 def judge(terms: Terms | JobTerms) -> list[str]:

@@ -60,6 +60,8 @@ class PoolStatus(NamedTuple):
     """When the next may start, where the rates have no room now."""
     short_of: str = ""
     """What it waits for until then: rpm, tpm or spacing."""
+    strain: str | None = None
+    """Why the machine itself takes no more at the moment."""
 
     @property
     def free(self) -> int | None:
@@ -73,7 +75,7 @@ class PoolStatus(NamedTuple):
                 limit = cap if limit is None else min(limit, cap)
         if limit is None:
             return None
-        shut = self.paused or self.next_start is not None
+        shut = self.paused or self.strain or self.next_start is not None
         return 0 if shut else max(0, limit - taken)
 
 
@@ -227,6 +229,8 @@ _SENTENCES = {
     "no_reading": "{pool} waits for a reading of what the provider counts",
     "rate": "{pool} has used up its {words} of this minute, {until}",
     "spacing": "{pool} keeps its starts apart, {until}",
+    "memory_low": "{pool} has {words}",
+    "load_high": "{pool} has {words}",
 }
 _RATES = {"rpm": "requests", "tpm": "tokens"}
 

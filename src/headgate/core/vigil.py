@@ -73,6 +73,7 @@ class Vigil:
         self._since: int | None = None
         self._refusal = ""
         self._by_event = False
+        self._told: Verdict | None = None
         self.session = ""
         self.tool_calls = 0
         self.refused_at: int | None = None
@@ -107,6 +108,39 @@ class Vigil:
 
     def verdict(self, now: int) -> Verdict | None:
         """Why the agent must be ended now; None if it may go on."""
+        self._told = self._judge(now)
+        return self._told
+
+    def due(self, now: int) -> int | None:
+        """When the verdict may change, even if the agent writes nothing; None if never."""
+        if self.verdict(now):
+            return now
+        terms = self._terms
+        times = []
+        if terms.stale_after is not None:
+            times.append(self._heard + terms.stale_after)
+        if terms.max_runtime is not None:
+            times.append(self._started + terms.max_runtime)
+        if terms.park and self._since is not None:
+            times.append(self._given_up())
+        return max(now, min(times)) if times else None
+
+    def outcome(self, code: int, signal: int) -> Verdict | None:
+        """How its end is to be judged: by the last verdict, as a refusal, or (None) by its code."""
+        told = self._told  # some agents exit with 0 when they are ended
+        if told and (told.code != "rate_limited" or self._since is not None):
+            return told
+        if self._since is None:
+            return None
+        well = code == 0 and signal == 0
+        if well and not (self._by_event or self._profile.exit_lies):
+            return None
+        if not self._terms.park and not well:
+            return None
+        verdict = self._parked("it ended without progress")
+        return verdict._replace(park=self._terms.park)
+
+    def _judge(self, now: int) -> Verdict | None:
         terms = self._terms
         stale = terms.stale_after is not None and now >= self._heard + terms.stale_after
         if terms.park and self._since is not None and (stale or now >= self._given_up()):
@@ -126,32 +160,6 @@ class Vigil:
             shown = show_duration(terms.max_runtime)
             return Verdict("max_runtime", f"{text}; max_runtime is {shown}")
         return None
-
-    def due(self, now: int) -> int | None:
-        """When the verdict may change, even if the agent writes nothing; None if never."""
-        if self.verdict(now):
-            return now
-        terms = self._terms
-        times = []
-        if terms.stale_after is not None:
-            times.append(self._heard + terms.stale_after)
-        if terms.max_runtime is not None:
-            times.append(self._started + terms.max_runtime)
-        if terms.park and self._since is not None:
-            times.append(self._given_up())
-        return max(now, min(times)) if times else None
-
-    def outcome(self, code: int, signal: int) -> Verdict | None:
-        """How its end is to be judged; None if by the exit code, which is the truth."""
-        if self._since is None:
-            return None
-        well = code == 0 and signal == 0
-        if well and not (self._by_event or self._profile.exit_lies):
-            return None
-        if not self._terms.park and not well:
-            return None
-        verdict = self._parked("it ended without progress")
-        return verdict._replace(park=self._terms.park)
 
     def _parked(self, what: str) -> Verdict:
         return Verdict("rate_limited", f"upstream refused it ({self._refusal}), and {what}", True)

@@ -9,6 +9,7 @@ telling     how outcomes reach whoever asked
 lease       the seats a program holds, and how they are given back
 slot        the wait for them: `async with gate.slot(…)`, or plain `with`
 gate        the face for programs
+jobs        the face for those who hand in work, and crew, for those who do it
 """
 
 from headgate.gate.gate import Gate

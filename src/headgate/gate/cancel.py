@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.strays import end, programs
-from headgate.ledger import jobs, leave
+from headgate.ledger import hands, leave
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lease, Member
 from headgate.store.machine import pid_space
@@ -64,7 +64,7 @@ def _await_end(clerk: "Clerk", member: str) -> None:
 
 
 def _ask_to_end(ledger: Ledger, id: int) -> Lease | None:
-    if jobs.cancel(ledger, id, _BY_HAND):
+    if hands.cancel(ledger, id, _BY_HAND):
         return None
     ticket = ledger.tx.ticket(id)
     if ticket is not None:

@@ -32,7 +32,7 @@ from headgate.gate.poller import Poller
 from headgate.gate.roll import FolderRoll, HomeRoll, Roll
 from headgate.gate.telling import running_loop, tell
 from headgate.gate.watchtower import Watchtower
-from headgate.ledger import admit, jobs, leave, look, upstream, watch
+from headgate.ledger import admit, jobtime, leave, look, upstream, watch
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member, Tx
 from headgate.store.base import Store
@@ -121,7 +121,7 @@ class Clerk:
             self.check_open()
             with self.store.transaction(write=False) as tx:
                 ledger = self._ledger(tx)
-                if not leave.find_dead(ledger) and not jobs.due(ledger):
+                if not leave.find_dead(ledger) and not jobtime.due(ledger):
                     return do(ledger)
         self.run(_catch_up_on_time)
         with self._lock, self.store.transaction(write=False) as tx:
@@ -465,7 +465,7 @@ def _apply(errand: Errand, ledger: Ledger) -> None:
 def _catch_up_on_time(ledger: Ledger) -> None:
     """Do what was not done because nobody was there: bury the dead, see to jobs that are due."""
     leave.sweep(ledger)
-    jobs.tick(ledger)
+    jobtime.tick(ledger)
 
 
 def _last_words(ledger: Ledger, id: int) -> str:

@@ -14,7 +14,7 @@ from headgate.core.jobs import End
 from headgate.errors import HeadgateError, StoreError, StoreReplacedError
 from headgate.gate.errand import Errand
 from headgate.gate.lease import Lease
-from headgate.ledger import jobs, leave
+from headgate.ledger import jobs, jobtime, leave
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Job
 
@@ -114,7 +114,7 @@ class Crew:
         def do(ledger: Ledger) -> None:
             _set_works(ledger, self.me, works=1)
             leave.sweep(ledger)
-            jobs.tick(ledger)
+            jobtime.tick(ledger)
             ledger.unsettled = True
 
         self._run(do)
@@ -205,16 +205,20 @@ class Crew:
         """Do what time does to jobs, and forget old ones; returns the ids of these."""
 
         def do(ledger: Ledger) -> list[int]:
-            jobs.tick(ledger)
+            jobtime.tick(ledger)
             _take_back(ledger)
-            return [] if keep is None else jobs.age_out(ledger, ledger.now - keep)
+            return [] if keep is None else jobtime.age_out(ledger, ledger.now - keep)
 
         found: list[int] = self._clerk.run(do)
         return found
 
+    def relieve(self, why: str) -> int:
+        """Have one job parked so that the machine gets room; its id, 0 for none."""
+        return self._clerk.run(partial(jobtime.relieve, why=why))
+
     def due(self) -> bool:
         """Whether time has come for some job."""
-        return self._clerk.read(lambda ledger: jobs.due(ledger) or bool(_late(ledger)))
+        return self._clerk.read(lambda ledger: jobtime.due(ledger) or bool(_late(ledger)))
 
 
 def _setter(done: threading.Event) -> Callable[[Errand], None]:

@@ -70,19 +70,19 @@ def _scan(
     }
     matches: dict[int, _Match] = {}
     own: dict[int, tuple[psutil.Process, list[str]]] = {}
-    for process, argv in _command_lines() if wanted else ():
+    for process, argv in command_lines() if wanted else ():
         pid = process.pid
-        if pid == os.getpid() or pid in ours.members or _is_headgate(argv):
+        if pid == os.getpid() or pid in ours.members or is_headgate(argv):
             own[pid] = process, argv
             continue
         text = " ".join(argv)[:_LONGEST]
         pools = [pool for pool, some in wanted.items() if any(one.search(text) for one in some)]
         if pools:
-            matches[pid] = _Match(process, text, frozenset(pools), _above(process))
+            matches[pid] = _Match(process, text, frozenset(pools), ancestors(process))
     return matches, own
 
 
-def _command_lines() -> "Iterator[tuple[psutil.Process, list[str]]]":
+def command_lines() -> "Iterator[tuple[psutil.Process, list[str]]]":
     """Every process that has a command line. One that is just starting a program has none yet."""
     import psutil
 
@@ -109,7 +109,7 @@ def _wrappers(
     for process, argv in own.values():
         told = argv[argv.index("--") + 1 :] if "--" in argv else argv
         command = " ".join(told)[:_LONGEST]
-        for one in _above(process):
+        for one in ancestors(process):
             match = matches.get(one.pid)
             if match and (_ASKED.search(match.text) or (command and command in match.text)):
                 found.add(one.pid)
@@ -120,7 +120,7 @@ class _Sure:
     """Tells who was started by headgate, reading each environment at most once."""
 
     def __init__(self, ours: Ours, own: "dict[int, tuple[psutil.Process, list[str]]]") -> None:
-        runners = {pid for pid in ours.members if pid in own and _is_headgate(own[pid][1])}
+        runners = {pid for pid in ours.members if pid in own and is_headgate(own[pid][1])}
         self._roots = {pid for pid in ours.programs if pid > 0} | runners
         self._marks = ours.marks
         self._marked: dict[int, bool] = {}
@@ -146,7 +146,7 @@ class _Sure:
         return known
 
 
-def _above(process: "psutil.Process") -> "tuple[psutil.Process, ...]":
+def ancestors(process: "psutil.Process") -> "tuple[psutil.Process, ...]":
     """A process's parent, its parent, and so on, as far as they can be told."""
     import psutil
 
@@ -172,7 +172,7 @@ def _lives(process: "psutil.Process") -> bool:
         return False
 
 
-def _is_headgate(argv: list[str]) -> bool:
+def is_headgate(argv: list[str]) -> bool:
     """Whether a command line is headgate's own: a runner, or the keeper that it leaves behind."""
     words = iter(argv[:12])
     name = os.path.basename(next(words, ""))  # noqa: PTH119 - any text

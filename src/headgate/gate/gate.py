@@ -14,7 +14,7 @@ import os
 import signal
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -30,14 +30,17 @@ from headgate.core.amounts import (
     shown,
 )
 from headgate.core.keys import HOST, NO_KEY, parse_key, parse_pattern
+from headgate.core.line import Reason
 from headgate.core.pools import LEARN, NOTHING, Declared, UsageSource, parse_view
 from headgate.core.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
+from headgate.core.strain import Care
 from headgate.core.views import Capacity, Event, JobStatus, Past, Queue, Running, Status, Waiting
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.clerk import Clerk
 from headgate.gate.errand import Errand
 from headgate.gate.lease import Lease
 from headgate.gate.slot import Slot
+from headgate.gate.strain import Gauge, strained
 from headgate.gate.strays import MARK
 from headgate.ledger import joblook, learn, look, tune
 from headgate.ledger.admit import Request
@@ -45,6 +48,7 @@ from headgate.ledger.ledger import Ledger, Pages
 from headgate.store import Store, open_store
 
 if TYPE_CHECKING:
+    from headgate.core.plans import Candidate, Plan
     from headgate.core.profiles import Profile
     from headgate.core.rules import Rule
     from headgate.core.terms import JobTerms
@@ -73,7 +77,7 @@ class Gate:
         self._view = view
         functions = {parse_pattern(name): function for name, function in (usage or {}).items()}
         self._usage = dict.fromkeys(functions, UsageSource("python", call="(this program)"))
-        self._pages = Pages(self._pools(), self._config.config.defaults)
+        self._pages = Pages(self._pools(), self._config.config.defaults, Gauge())
         self._clerk = Clerk(store, self._pages, self._reload, view)
         self._clerk.rules = self.rules
         self._clerk.poller.functions.update(functions)
@@ -170,6 +174,24 @@ class Gate:
         return self._clerk.read(
             lambda ledger: look.capacity(ledger, parsed, cls, self._view, lender)
         )
+
+    @property
+    def care(self) -> Care | None:
+        """When this machine takes no more, by its configuration; None if it always does."""
+        return self._clerk.read(lambda ledger: ledger.book.pools[HOST].care)
+
+    def strained(self, *, danger: bool = False) -> Reason | None:
+        """Why this machine takes no more; or, with `danger`, why what runs is in danger."""
+        care = self.care
+        return strained(
+            care, self._pages.gauge.look() if self._pages.gauge else None, danger=danger
+        )
+
+    def plan(self, candidates: "Iterable[Candidate]") -> "Plan":
+        """What would become of these if all were started now; nothing is."""
+        from headgate.gate.plan import plan
+
+        return plan(self._clerk, candidates, self._view, self._parent(), self._since)
 
     def queue(self, *, most: int = 100, skip: int = 0) -> Queue:
         """What runs and what waits, in the order of the line."""

@@ -20,7 +20,7 @@ from headgate.core.keys import NO_KEY, parse_key
 from headgate.core.views import AttemptStatus, JobStatus
 from headgate.errors import UsageError
 from headgate.gate.errand import Errand
-from headgate.ledger import admit, joblook, jobs
+from headgate.ledger import admit, hands, joblook, jobs
 from headgate.ledger.jobs import Draft
 from headgate.ledger.ledger import Ledger
 
@@ -194,20 +194,20 @@ class Jobs:
 
     def hold(self, id: int) -> None:
         """Take a waiting job out of the line until it is let go."""
-        self._clerk.run(partial(jobs.hold, id=id))
+        self._clerk.run(partial(hands.hold, id=id))
 
     def let_go(self, id: int) -> None:
         """Let a held job into the line."""
-        self._clerk.run(partial(jobs.let_go, id=id))
+        self._clerk.run(partial(hands.let_go, id=id))
 
     def move(self, id: int, *, priority: str | int | None = None, first: bool = False) -> None:
         """Give a waiting job another priority, or put it before all others of its priority."""
         urgency = None if priority is None else -parse_priority(priority)
-        self._clerk.run(partial(jobs.move, id=id, urgency=urgency, first=first))
+        self._clerk.run(partial(hands.move, id=id, urgency=urgency, first=first))
 
     def retry(self, id: int) -> None:
         """Put a job that has ended into the line again."""
-        self._clerk.run(partial(jobs.retry, id=id))
+        self._clerk.run(partial(hands.retry, id=id))
 
     def wait(self, id: int, timeout: float | None = None) -> JobStatus:
         """Wait until a job has ended; as it is then, or when the time is up."""

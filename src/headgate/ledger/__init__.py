@@ -9,7 +9,12 @@ upstream    what upstream counts, when it is closed, and who else is there
 outlook     all of that, brought into the count
 metering    requests and tokens per minute
 tune        limits, cooldowns, pauses
-look        status, capacity, queue, why
+jobs        durable work: handed in, granted to a worker, begun, finished, picked up
+jobtime     what time and trouble do to it
+hands       what people do to it
+look        status, capacity, queue, why; joblook, the same for jobs; plan, what would be let in
+notices     how far those who are told of events have come
+strain      why a machine takes no more
 
 Nothing here waits, sleeps or looks at a clock: a transaction begins with the time it is given.
 """

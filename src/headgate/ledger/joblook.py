@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from headgate.core.amounts import FOREVER
-from headgate.core.jobs import ENDED, HELD, PARKED, QUEUED, RUNNING, STATES
+from headgate.core.jobs import ENDED, PARKED, QUEUED, RUNNING, STATES
 from headgate.core.views import AttemptStatus, JobStatus
 from headgate.ledger import look
 from headgate.ledger.ledger import Ledger
@@ -77,14 +77,7 @@ def attempts(ledger: Ledger, id: int, wall: float) -> tuple[AttemptStatus, ...]:
 
 def aside(ledger: Ledger, wall: float, most: int) -> list[JobStatus]:
     """Jobs that wait for something else than seats: a person, another job, their next try."""
-    rows = ledger.tx.jobs(HELD, 0, most)
-    for state in (PARKED, QUEUED):
-        for row in ledger.tx.jobs(state, 0, most):
-            if len(rows) >= most:
-                break
-            if ledger.tx.ticket(row.id) is None:
-                rows.append(row)
-    return some(ledger, rows, wall)
+    return some(ledger, ledger.tx.aside(most), wall)
 
 
 def finished(

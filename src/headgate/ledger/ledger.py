@@ -2,20 +2,28 @@
 
 from collections.abc import Iterable, Mapping
 
-from headgate.core.keys import NO_KEY, matches
+from headgate.core.keys import HOST, NO_KEY, matches
 from headgate.core.law import Learned, dump
 from headgate.core.line import Need, Reason, Use
-from headgate.core.pools import NOTHING, Book, Declared, Tuned, book, read_view
-from headgate.ledger import outlook
+from headgate.core.pools import AUTO, NOTHING, Book, Declared, Tuned, book, read_view
+from headgate.ledger import outlook, strain
 from headgate.ledger.outlook import place
 from headgate.ledger.rows import Census, Happening, Lane, Lease, Ticket, Tx
+from headgate.ledger.strain import Gauge
 
 
 class Pages:
     """Makes the book of pools, and keeps the last one while nothing that it says has changed."""
 
-    def __init__(self, declared: Mapping[str, Declared], defaults: Declared = NOTHING) -> None:
+    def __init__(
+        self,
+        declared: Mapping[str, Declared],
+        defaults: Declared = NOTHING,
+        gauge: Gauge | None = None,
+    ) -> None:
         self._tuned: tuple[Tuned, ...] | None = None
+        self.gauge = gauge
+        """How to tell what this machine has."""
         self.declare(declared, defaults)
 
     def declare(self, declared: Mapping[str, Declared], defaults: Declared = NOTHING) -> None:
@@ -37,7 +45,10 @@ class Pages:
         """The book for what was set by hand so far."""
         if self._book is None or tuned != self._tuned:
             self._tuned = tuned
-            self._book = book(self._declared, tuned, self._defaults)
+            said = self._declared.get(HOST)
+            needed = said is not None and said.limit == AUTO and self.gauge is not None
+            host = self.gauge.look() if needed and self.gauge else None
+            self._book = book(self._declared, tuned, self._defaults, host)
         return self._book
 
 
@@ -56,6 +67,7 @@ class Ledger:
         self.census = census
         self.machine = machine
         self.view = view
+        self.gauge = pages.gauge
         self.book = pages.book(tx.tuned())
         self.woken: set[str] = set()
         self.granted: dict[int, Lease] = {}
@@ -168,6 +180,9 @@ class Ledger:
                 if rest.until > self.now:
                     self._use.rest(rest.place, rest.seats)
             outlook.fill(self, self._use)
+            host = self.book.pools.get(HOST)
+            if host is not None and host.care is not None:
+                strain.fill(self, self._use, host)
 
     def count_elsewhere(self, lease: Lease, needs: tuple[Need, ...]) -> None:
         """Count a lease in pools that it did not ask: those that only another's view names."""

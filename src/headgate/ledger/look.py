@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from headgate.core import law, line, rates
+from headgate.core import law, line, rates, strain
 from headgate.core.amounts import FOREVER
 from headgate.core.keys import HOST, matches
 from headgate.core.line import Head, Need, Order, Reason
@@ -45,6 +45,9 @@ class Survey:
         self.lanes = {lane.id: lane for lane in ledger.lanes()}
         self.blocked: dict[int, tuple[Reason, ...]] = {}
         self.needs: dict[int, tuple[Need, ...]] = {}
+        self.begun: dict[str, int] = {}
+        """How much work of which keys is taken to start now, though it has no lease."""
+        self._found_holds: dict[str, float | None] = {}
         self._found_ends: dict[str, list[float]] = {}
         queue = [head for lane in self.lanes.values() if (head := self._first(lane))]
         heapify(queue)
@@ -112,6 +115,8 @@ class Survey:
 
     def eta(self, reason: Reason, position: int) -> int | None:
         """In how many milliseconds a ticket at this position may expect its seat."""
+        if reason.code in strain.CODES:
+            return None  # nobody knows when a machine recovers
         pause = 0
         if reason.until is not None:
             if reason.until >= FOREVER:
@@ -137,15 +142,23 @@ class Survey:
                 if matches(pool, lease.key)
             )
             # What has outlasted the usual is likely to go on for a good while.
-            self._found_ends[pool] = sorted(hold - age if age < hold else age / 2 for age in ages)
+            ends = [hold - age if age < hold else age / 2 for age in ages]
+            begun = sum(n for key, n in self.begun.items() if matches(pool, key))
+            self._found_ends[pool] = sorted(ends + [hold] * begun)
         return self._found_ends[pool]
 
     def _usual_hold(self, pool: str) -> float | None:
         """How long seats of this pool were held lately."""
+        if pool not in self._found_holds:
+            self._found_holds[pool] = self._look_up_hold(pool)
+        return self._found_holds[pool]
+
+    def _look_up_hold(self, pool: str) -> float | None:
         held = [row.key for row in self.ledger.tx.held() if matches(pool, row.key)]
         waiting = [lane.key for lane in self.lanes.values() if matches(pool, lane.key)]
         tx = self.ledger.tx
-        return tx.usual_hold(held) or tx.usual_hold(waiting)
+        begun = [key for key in self.begun if matches(pool, key)]
+        return tx.usual_hold(held) or tx.usual_hold(waiting) or tx.usual_hold(begun)
 
     def near(self, skip: int) -> tuple[Order | None, dict[int, int]]:
         """A place in the line that at most so many are before, and how many of each lane are."""
@@ -205,6 +218,7 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
     for pool in book.pools.values():
         where = place(pool.name, ledger.machine)
         paused = pool.paused(ledger.now)
+        strained = line.strained(Need(pool, where, 1), use)
         pools.append(
             PoolStatus(
                 pool=pool.name,
@@ -227,6 +241,7 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
                 tpm=pool.rates.tpm or None,
                 spacing_ms=pool.rates.spacing,
                 **_short(ledger, pool, where, wall),
+                strain=explain(strained, ledger.now) if strained else None,
             )
         )
     unlimited: dict[str, int] = {}

@@ -127,7 +127,9 @@ class Job(NamedTuple):
     """A durable command. `code` and `text` say why it is in the state that it is in.
 
     `due` is when time alone does something to it (0 for never): it expires, may be tried again, or
-    may go to its next model. `expires` is when it has waited too long to be started at all.
+    may go to its next model. `expires` is when it has waited too long to be started at all. `parks`
+    are the attempts that came to nothing since it was submitted or retried by hand, `failures`
+    those of them that were its own fault.
     """
 
     id: int
@@ -151,6 +153,7 @@ class Job(NamedTuple):
     exit: str
     session: str
     spec: str
+    failures: int = 0
 
 
 class Attempt(NamedTuple):
@@ -316,6 +319,12 @@ class Tx(Protocol):
 
     def count_jobs(self, state: str) -> int:
         """How many jobs are in a state."""
+
+    def aside(self, most: int) -> list[Job]:
+        """Jobs that wait for something else than seats, by id: those that say what for."""
+
+    def count_aside(self) -> int:
+        """How many jobs wait for something else than seats."""
 
     def due_jobs(self, now: int, most: int) -> list[Job]:
         """Jobs to which time does something now."""

@@ -15,7 +15,7 @@ from headgate.core import law, rates, readings
 from headgate.core.amounts import FOREVER
 from headgate.core.keys import matches
 from headgate.core.pools import NO_RATES, Pool
-from headgate.ledger import outlook
+from headgate.ledger import outlook, strain
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.outlook import SILENCE
 
@@ -43,6 +43,8 @@ def watchman(ledger: Ledger) -> str:
 
 def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> Plan:
     """Take the post if it is vacant, or hand it on when leaving."""
+    if waiting:
+        strain.tell(ledger)
     found = plan(ledger, me, waiting=waiting)
     if found.vacant:
         ledger.tx.set_note(_name(ledger), me)
@@ -80,7 +82,7 @@ def _lacked_key(ledger: Ledger, name: str) -> bool:
 def _due_in(ledger: Ledger) -> int | None:
     """In how many milliseconds time alone lets somebody in: a rest, a pause, a bar is over."""
     rests = ledger.tx.rests()
-    times = [rest.until for rest in rests]
+    times = [strain.renews(ledger), *(rest.until for rest in rests)]
     for pool in ledger.book.pools.values():
         if pool.usage is not None and (lag := outlook.sight(ledger, pool.name).lag) is not None:
             times += [rest.released + lag for rest in rests if rest.place == pool.name]
@@ -109,7 +111,9 @@ def polls(ledger: Ledger) -> dict[str, int]:
     """Which pools' usage has to be read, and in how many milliseconds: those with a line."""
     found = {}
     for pool in ledger.book.pools.values():
-        if pool.usage is None or not any(matches(pool.name, row.key) for row in ledger.lanes()):
+        if pool.usage is None or not any(
+            matches(pool.name, row.key) for row in ledger.active_lanes()
+        ):
             continue
         sight = outlook.sight(ledger, pool.name)
         ends = [rest.released for rest in ledger.tx.rests() if rest.place == pool.name]

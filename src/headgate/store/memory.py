@@ -290,7 +290,7 @@ class _Rows(JobRows):
         self._pop(self._members, id)
 
     def members(self) -> list[Member]:
-        return list(self._members.values())
+        return sorted(self._members.values(), key=lambda row: (row.joined, row.id))
 
     def add_event(self, row: Happening) -> None:
         self._last_event += 1

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from headgate.core.jobs import WAITING
 from headgate.ledger.rows import Attempt, Job
 
 K = TypeVar("K")
 V = TypeVar("V")
+_SUBMITTED = ("weight", "task", "name", "label", "submitted", "spec")
 
 
 class JobRows:
@@ -36,7 +38,10 @@ class JobRows:
         return self._jobs.get(id)
 
     def change_job(self, row: Job) -> None:
-        self._set(self._jobs, row.id, row)
+        old = self._jobs.get(row.id)
+        if old is not None:
+            kept = {name: getattr(old, name) for name in _SUBMITTED}
+            self._set(self._jobs, row.id, row._replace(**kept))
 
     def jobs(self, state: str, after: int, most: int) -> list[Job]:
         found = sorted(row for row in self._jobs.values() if row.state == state and row.id > after)
@@ -44,6 +49,15 @@ class JobRows:
 
     def count_jobs(self, state: str) -> int:
         return sum(row.state == state for row in self._jobs.values())
+
+    def _aside(self) -> list[Job]:
+        return sorted(row for row in self._jobs.values() if row.state in WAITING and row.code)
+
+    def aside(self, most: int) -> list[Job]:
+        return self._aside()[:most]
+
+    def count_aside(self) -> int:
+        return len(self._aside())
 
     def due_jobs(self, now: int, most: int) -> list[Job]:
         due = (row for row in self._jobs.values() if 0 < row.due <= now)
@@ -53,8 +67,8 @@ class JobRows:
         return min((row.due for row in self._jobs.values() if row.due), default=0)
 
     def old_jobs(self, before: int, most: int) -> list[int]:
-        old = (row for row in self._jobs.values() if 0 < row.ended < before)
-        return [row.id for row in sorted(old, key=lambda row: row.ended)][:most]
+        old = ((row.ended, row.id) for row in self._jobs.values() if 0 < row.ended < before)
+        return [id for _, id in sorted(old)][:most]
 
     def drop_job(self, id: int) -> None:
         self._pop(self._jobs, id)

@@ -264,7 +264,7 @@ class SqliteRows:
         return Job(*row) if row else None
 
     def change_job(self, row: Job) -> None:
-        values = (*row[1:7], *row[12:20])
+        values = (*row[1:7], *row[12:20], row.failures)
         self._do("change_job", *values, row.id)
 
     def jobs(self, state: str, after: int, most: int) -> list[Job]:
@@ -274,6 +274,12 @@ class SqliteRows:
 
     def count_jobs(self, state: str) -> int:
         return int(self._one("count_jobs", state)[0])
+
+    def aside(self, most: int) -> list[Job]:
+        return [Job(*row) for row in self._all("aside", most)]
+
+    def count_aside(self) -> int:
+        return int(self._one("count_aside")[0])
 
     def due_jobs(self, now: int, most: int) -> list[Job]:
         return [Job(*row) for row in self._all("due_jobs", now, most)]

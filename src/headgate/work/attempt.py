@@ -12,7 +12,20 @@ import traceback
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headgate.core.jobs import CANCELLED, DONE, FAILED, LOST, PARKED, End, command, exit_text, load
+from headgate import config
+from headgate.config.profiles import all_profiles
+from headgate.core.jobs import (
+    CANCELLED,
+    DONE,
+    FAILED,
+    LOST,
+    MAX_HOLD,
+    PARKED,
+    End,
+    command,
+    exit_text,
+    load,
+)
 from headgate.core.profiles import Profile, find, resume, session
 from headgate.core.vigil import Terms, Verdict, Vigil
 from headgate.errors import HeadgateError, HoldExpiredError
@@ -53,14 +66,15 @@ def warm() -> None:
     """Load what every runner needs, once for all: they are forked from whoever did this."""
     for name in _NEEDED:
         import_module(name)
+    all_profiles(config.load(None))
 
 
 _NEEDED = (
     "ctypes",
     "json",
     "psutil",
+    "tomllib",
     "headgate.config.check",
-    "headgate.config.profiles",
     "headgate.core.verdicts",
     "headgate.gate.crew",
     "headgate.gate.jobs",
@@ -208,7 +222,7 @@ class Runner:
         ended = End(DONE, "exit", "exit 0", exit_text(code, number), vigil.session)
         match why:
             case HoldExpiredError():
-                return ended._replace(state=FAILED, code="max_hold", text=str(why))
+                return ended._replace(state=FAILED, code=MAX_HOLD, text=str(why))
             case HeadgateError():
                 return ended._replace(state=CANCELLED, code=CANCELLED, text=str(why))
             case str() if why:

@@ -18,6 +18,8 @@ from headgate.work.nursery import Nursery
 _TICK = 1.0
 _ASK_AGAIN = 5.0
 _CLEAN = 60.0
+_RELIEF = 5.0
+"""Seconds that memory has to come back before the next job is parked for it."""
 _FAREWELL = 5.0
 """Seconds that notifications which are under way get when it is time to stop."""
 
@@ -46,6 +48,7 @@ class Worker:
         """Whether it ended because it has to be started again: its nursery was killed."""
         self._asked: dict[int, float] = {}
         self._next_clean = 0.0
+        self._next_relief = 0.0
         self._told = 0
 
     @property
@@ -91,10 +94,18 @@ class Worker:
         self._start(self._crew.to_start(), adopt=False)
         self._start(self._crew.unminded(), adopt=True)
         self._tell()
+        self._relieve()
         if time.monotonic() >= self._next_clean:
             self._next_clean = time.monotonic() + _CLEAN
             for id in self._crew.tick(self._gate.job_terms.keep):
                 output.remove(self._folder, id)
+
+    def _relieve(self) -> None:
+        """Park a job before the kernel has to kill something, if that is wanted; then wait."""
+        if self._gate.job_terms.relieve and time.monotonic() >= self._next_relief:
+            danger = self._gate.strained(danger=True)
+            if danger is not None and self._crew.relieve(danger.note):
+                self._next_relief = time.monotonic() + _RELIEF
 
     def _start(self, ids: list[int], *, adopt: bool) -> None:
         now = time.monotonic()

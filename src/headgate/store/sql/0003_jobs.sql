@@ -25,9 +25,11 @@ CREATE TABLE job (
     ended INTEGER NOT NULL,
     exit TEXT NOT NULL,
     session TEXT NOT NULL,
-    spec TEXT NOT NULL
+    spec TEXT NOT NULL,
+    failures INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX job_state ON job (state, id);
+CREATE INDEX job_aside ON job (id) WHERE state IN ('held', 'parked', 'queued') AND code <> '';
 CREATE INDEX job_due ON job (due) WHERE due > 0;
 CREATE INDEX job_ended ON job (ended) WHERE ended > 0;
 

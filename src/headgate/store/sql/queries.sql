@@ -193,14 +193,14 @@ SELECT * FROM (
 ) ORDER BY id
 
 -- name: add_job
-INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: job
 SELECT * FROM job WHERE id = ?
 
 -- name: change_job
 UPDATE job SET state = ?, code = ?, text = ?, key = ?, urgency = ?, since = ?, due = ?, expires = ?,
-    attempts = ?, parks = ?, started = ?, ended = ?, exit = ?, session = ?
+    attempts = ?, parks = ?, started = ?, ended = ?, exit = ?, session = ?, failures = ?
 WHERE id = ?
 
 -- name: jobs
@@ -212,6 +212,14 @@ SELECT * FROM job WHERE state = ? ORDER BY id DESC LIMIT ?
 -- name: count_jobs
 SELECT count(*) FROM job WHERE state = ?
 
+-- name: aside
+SELECT * FROM job INDEXED BY job_aside
+WHERE state IN ('held', 'parked', 'queued') AND code <> '' ORDER BY id LIMIT ?
+
+-- name: count_aside
+SELECT count(*) FROM job INDEXED BY job_aside
+WHERE state IN ('held', 'parked', 'queued') AND code <> ''
+
 -- name: due_jobs
 SELECT * FROM job WHERE due > 0 AND due <= ? ORDER BY due, id LIMIT ?
 
@@ -219,7 +227,7 @@ SELECT * FROM job WHERE due > 0 AND due <= ? ORDER BY due, id LIMIT ?
 SELECT due FROM job WHERE due > 0 ORDER BY due LIMIT 1
 
 -- name: old_jobs
-SELECT id FROM job WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?
+SELECT id FROM job WHERE ended > 0 AND ended < ? ORDER BY ended, id LIMIT ?
 
 -- name: drop_job
 DELETE FROM job WHERE id = ?

@@ -1,0 +1,104 @@
+"""What the checks are about, gathered once; what cannot be had is a finding."""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from headgate.config import Config, Defaults
+from headgate.core.views import Status
+from headgate.doctor.finding import Finding, note, ok, problem
+from headgate.errors import HeadgateError
+from headgate.gate import Gate
+from headgate.store import Store, open_store
+from headgate.store.memory import MemoryStore
+from headgate.store.urls import show_url
+from headgate.store.where import state_folder
+
+_EVENTS = 10_000
+
+
+class Seen(NamedTuple):
+    """What a store tells of the past."""
+
+    keys: Mapping[str, float | None] = {}
+    """The keys that were used or asked for, each with how long it was usually held, in ms."""
+    started: Mapping[str, int] = {}
+    """How often each key was let in lately, as far as events tell."""
+    overdue: Mapping[str, int] = {}
+    """How often work of each key was ended by `max_hold` lately."""
+    clock: int = 0
+    """By how many milliseconds the store's clock is ahead of the wall clock."""
+
+
+class Facts(NamedTuple):
+    """Everything there is to look at."""
+
+    config: Config
+    environ: Mapping[str, str]
+    url: str
+    status: Status
+    path: Path | None = None
+    """The store's file, if it has one."""
+    folder: Path | None = None
+    """Where its members keep their pipes; None if it could not be opened."""
+    seen: Seen = Seen()
+
+
+def store_path(url: str) -> Path | None:
+    """The file of a store that has one."""
+    scheme, _, rest = url.partition("://")
+    return Path(rest) if scheme == "sqlite" and rest.startswith("/") else None
+
+
+def gather(
+    config: Config, environ: Mapping[str, str], url: str, view: str
+) -> tuple[Facts, list[Finding]]:
+    """Read the store, if there is one yet; without one, the limits are those of the settings."""
+    path = store_path(url)
+    facts = Facts(config, environ, url, _status(MemoryStore(), config, view), path)
+    where = show_url(url)
+    if path is not None and not path.exists():
+        return facts, [_missing(path, where)]
+    try:
+        store = open_store(url)
+        seen = _look_back(store)
+        status = _status(store, config, view)
+    except HeadgateError as error:
+        return facts, [problem("store_unusable", str(error).replace(url, where))]
+    work = f"{status.running} running, {status.waiting} waiting"
+    found = ok("store", f"{where}: {work}, {len(seen.keys)} keys seen")
+    return facts._replace(status=status, folder=store.folder, seen=seen), [found]
+
+
+def _missing(path: Path, where: str) -> Finding:
+    if path.parent.is_dir() or path.parent == state_folder():
+        return note("no_store", f"{where}: not there yet; it is made when first used")
+    text = f"{where}: the folder {path.parent} does not exist"
+    return problem("store_unusable", text, f"make it: mkdir -p '{path.parent}'")
+
+
+def _status(store: Store, config: Config, view: str) -> Status:
+    with closing(Gate(store, config=_Fixed(config), view=view)) as gate:
+        return gate.status()
+
+
+class _Fixed(Defaults):
+    """A configuration that was read already."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+
+def _look_back(store: Store) -> Seen:
+    with store.transaction(write=False) as tx:
+        events = tx.events(-1, _EVENTS, 0)
+        keys = {row.key for row in events} | {row.key for row in tx.held()}
+        keys |= {row.key for row in tx.lanes()} | {row.key for row in tx.families()}
+        usual = {key: tx.usual_hold([key]) for key in sorted(keys) if key}
+    started, overdue = (
+        Counter(row.key for row in events if row.kind == kind) for kind in ("granted", "overdue")
+    )
+    return Seen(usual, started, overdue, store.now() - round(time.time() * 1000))

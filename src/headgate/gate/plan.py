@@ -1,0 +1,105 @@
+"""Ask what would become of some work if it were all started now, and start nothing."""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from headgate.core.amounts import parse_priority, parse_task, parse_tokens, parse_weight
+from headgate.core.keys import NO_KEY, matches, parse_key
+from headgate.core.line import Reason
+from headgate.core.plans import DEFER, START, Candidate, Plan, Verdict
+from headgate.core.views import explain
+from headgate.errors import UsageError
+from headgate.ledger.admit import Request
+from headgate.ledger.ledger import Ledger
+from headgate.ledger.plan import Forecast, forecast
+
+if TYPE_CHECKING:
+    from headgate.gate.clerk import Clerk
+
+
+def plan(
+    clerk: "Clerk",
+    candidates: Iterable[Candidate],
+    view: str,
+    lender: int,
+    since: Callable[[float | None], int],
+) -> Plan:
+    """A verdict for each candidate; those without a `since` begin now."""
+    given = list(candidates)
+    like = Request(NO_KEY, clerk.roll.me, clerk.machine, lender=lender, view=view)
+    requests = [_request(n, one, like, since) for n, one in enumerate(given, 1)]
+    _refresh(clerk, {request.key for request in requests})
+
+    def look(ledger: Ledger) -> Plan:
+        words = _Words(ledger.now)
+        verdicts = (
+            _verdict(one, request, found, words)
+            for one, request, found in zip(given, requests, forecast(ledger, requests), strict=True)
+        )
+        return Plan(tuple(verdicts), time.time())
+
+    return clerk.read(look)
+
+
+def _request(
+    number: int, one: Candidate, like: Request, since: Callable[[float | None], int]
+) -> Request:
+    try:
+        return like._replace(
+            key=parse_key(one.key) if one.key is not None else NO_KEY,
+            weight=parse_weight(one.weight),
+            urgency=-parse_priority(one.priority),
+            since=since(one.since),
+            task=parse_task(one.task),
+            tokens=parse_tokens(one.tokens),
+        )
+    except UsageError as error:
+        raise UsageError(f"candidate {number}: {error}") from None
+
+
+def _refresh(clerk: "Clerk", keys: set[str]) -> None:
+    """Have the readings taken that the verdicts depend on, for one key of each such pool."""
+    if not clerk.gauged():
+        return
+    unread = clerk.read(lambda ledger: set(ledger.use.unread))
+    for name in unread:
+        key = next((key for key in keys if matches(name, key)), None)
+        if key is not None:
+            clerk.poller.refresh(key)
+
+
+class _Words:
+    """Reasons in words; thousands of candidates have the same ones."""
+
+    def __init__(self, now: int) -> None:
+        self._now = now
+        self._found: dict[tuple[Reason, ...], str] = {}
+
+    def of(self, reasons: tuple[Reason, ...]) -> str:
+        """All of them as one text."""
+        found = self._found.get(reasons)
+        if found is None:
+            found = "; ".join(explain(reason, self._now) for reason in reasons)
+            self._found[reasons] = found
+        return found
+
+
+def _verdict(one: Candidate, request: Request, found: Forecast, words: _Words) -> Verdict:
+    verdict = Verdict(
+        DEFER if found.reasons else START,
+        one.name,
+        request.key,
+        request.task,
+        -request.urgency,
+        request.weight,
+    )
+    if not found.reasons:
+        return verdict
+    return verdict._replace(
+        code=found.reasons[0].code,
+        pool=found.reasons[0].pool,
+        reason=words.of(found.reasons),
+        position=found.position,
+        eta=None if found.eta is None else found.eta / 1000,
+    )

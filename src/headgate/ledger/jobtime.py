@@ -1,0 +1,82 @@
+"""What time and trouble do to jobs: they expire, come back, go to their next model, make room."""
+
+from headgate.core import line
+from headgate.core.amounts import priority_class, show_duration
+from headgate.core.jobs import EXPIRED, End, load
+from headgate.core.line import Head
+from headgate.ledger.jobs import RELIEF, end_job, enter, sooner, tell_of
+from headgate.ledger.ledger import Ledger
+from headgate.ledger.rows import Job
+
+_AT_ONCE = 1_000
+"""How many jobs one transaction sees to when time has come for many."""
+_LOOK_AGAIN = 5_000
+
+
+def due(ledger: Ledger) -> bool:
+    """Whether time has come for some job."""
+    return 0 < ledger.tx.next_due() <= ledger.now
+
+
+def tick(ledger: Ledger) -> None:
+    """Do what time does to jobs: let them expire, come back, or go to their next model."""
+    for job in ledger.tx.due_jobs(ledger.now, _AT_ONCE):
+        if job.expires and ledger.now >= job.expires:
+            ledger.drop_ticket(job.id)
+            ledger.unsettled = True
+            limit = show_duration(load(job.spec).expires or 0)
+            end_job(ledger, job, End(EXPIRED, EXPIRED, f"not started within {limit}"))
+        elif ledger.tx.ticket(job.id) is None:
+            enter(ledger, job)
+        else:
+            _fall_back(ledger, job)
+
+
+def _fall_back(ledger: Ledger, job: Job) -> None:
+    """Have a job that waits for its model take the next one, if there is room for it now."""
+    spec = load(job.spec)
+    for key in spec.models if ledger.workers() else ():
+        if key != job.key and _room(ledger, job, key, spec.view):
+            ledger.drop_ticket(job.id)
+            text = f"{job.key} was full for too long"
+            tell_of(ledger, job, "fallback", f"takes {key}: {text}")
+            enter(ledger, job._replace(key=key))
+            return
+    again = ledger.now + _LOOK_AGAIN
+    ledger.tx.change_job(job._replace(due=sooner(again, job.expires)))
+
+
+def _room(ledger: Ledger, job: Job, key: str, view: str) -> bool:
+    needs, _ = ledger.needs(key, ledger.machine, job.weight, view=view)
+    head = Head((job.urgency, job.since, job.id), 0, priority_class(-job.urgency), needs, {})
+    if line.obstacles(head, ledger.use, ledger.now):
+        return False
+    wanted = {need.place for need in needs}
+    others = (lane for lane in ledger.active_lanes() if lane.key == key)
+    return not any(
+        need.place in wanted
+        for lane in others
+        for need in ledger.needs(lane.key, lane.machine, 1, view=lane.view)[0]
+    )
+
+
+def relieve(ledger: Ledger, why: str) -> int:
+    """Have the youngest job of the lowest priority parked, one at a time; its id, 0 for none."""
+    running = [lease for lease in ledger.tx.job_leases() if lease.machine == ledger.machine]
+    if any(lease.cancel.startswith(RELIEF) for lease in running):
+        return 0
+    free = [lease for lease in running if not lease.cancel]
+    if not free:
+        return 0
+    chosen = max(free, key=lambda lease: (lease.urgency, lease.granted, lease.id))
+    ledger.tx.change_lease(chosen._replace(cancel=f"{RELIEF}{why}"))
+    ledger.woken.add(chosen.member)
+    return chosen.id
+
+
+def age_out(ledger: Ledger, before: int) -> list[int]:
+    """Forget jobs that ended before a time; returns their ids."""
+    old = ledger.tx.old_jobs(before, _AT_ONCE)
+    for id in old:
+        ledger.tx.drop_job(id)
+    return old

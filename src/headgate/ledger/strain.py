@@ -1,0 +1,128 @@
+"""How strained each machine is, brought into the count.
+
+Our own machine's figures are read by whoever decides, at that moment. Those of other machines, and
+of other containers of ours, which may be confined to less, are notes in the store: whoever waits
+there writes one while it is strained, and none when it is not.
+"""
+
+from typing import TYPE_CHECKING, Protocol
+
+from headgate.core import strain
+from headgate.core.keys import HOST
+from headgate.core.line import Use
+from headgate.core.pools import Pool
+from headgate.core.strain import Care, Host
+from headgate.ledger.outlook import place
+
+if TYPE_CHECKING:
+    from headgate.ledger.ledger import Ledger
+
+RENEWED = 1_000
+"""After so many milliseconds whoever waits looks again, and writes its note anew."""
+_FORGOTTEN = 5_000
+"""A note that nobody has renewed for so many milliseconds says nothing."""
+
+
+class Gauge(Protocol):
+    """Reads the figures of this machine. Asked inside a transaction, so it must be quick."""
+
+    space: str
+    """Which processes are seen from here: containers are measured by themselves."""
+
+    def look(self) -> Host | None:
+        """How it is now; None if it cannot be told."""
+
+
+def fill(ledger: "Ledger", use: Use, pool: Pool) -> None:
+    """Look up how strained the machines are that somebody waits on."""
+    machines = {ledger.machine, *(lane.machine for lane in ledger.lanes())}
+    for machine in machines:
+        here = machine == ledger.machine
+        notes = _notes(ledger, machine)
+        known = [host for space, (host, _) in notes if not (here and _mine(ledger, space))]
+        if here and (own := _own(ledger)) is not None:
+            known.append(own)
+        if known:
+            use.hosts[place(HOST, machine)] = _worst(known)
+    if pool.care is not None and pool.care.agent_memory:
+        for lease in ledger.tx.recent(ledger.now - strain.WARM_UP):
+            where = place(HOST, lease.machine)
+            use.starting[where] = use.starting.get(where, 0) + lease.weight
+
+
+def tell(ledger: "Ledger") -> None:
+    """Let those who decide elsewhere know how strained it is here, where somebody waits."""
+    if ledger.gauge is None or _care(ledger) is None:
+        return
+    notes = _notes(ledger, ledger.machine)
+    mine = next((at for space, (_, at) in notes if _mine(ledger, space)), None)
+    host = _strained(ledger)
+    if host is None and mine is None:
+        return
+    if host is not None and mine is not None and ledger.now - mine < RENEWED:
+        return
+    kept = [note for note in notes if not _mine(ledger, note[0])]
+    if host is not None:
+        kept.append((ledger.gauge.space, (host, ledger.now)))
+    text = ";".join(f"{space}={_write(host)}@{at}" for space, (host, at) in kept)
+    ledger.tx.set_note(f"strain:{ledger.machine}", text)
+
+
+def renews(ledger: "Ledger") -> int:
+    """When to look again, because it is strained here, or was the last time; 0 if neither."""
+    if _care(ledger) is None:
+        return 0
+    for space, (_, at) in _notes(ledger, ledger.machine):
+        if _mine(ledger, space):
+            return max(ledger.now + 1, at + RENEWED)
+    return ledger.now + 1 if _strained(ledger) else 0
+
+
+def _strained(ledger: "Ledger") -> Host | None:
+    """How it is here, if that is too much for anything to start."""
+    care, host = _care(ledger), _own(ledger)
+    if care is None or host is None:
+        return None
+    starting = ledger.use.starting.get(place(HOST, ledger.machine), 0)
+    return host if strain.judge(care, host, starting) else None
+
+
+def _care(ledger: "Ledger") -> Care | None:
+    pool = ledger.book.pools.get(HOST)
+    return pool.care if pool is not None else None
+
+
+def _own(ledger: "Ledger") -> Host | None:
+    return ledger.gauge.look() if ledger.gauge is not None else None
+
+
+def _mine(ledger: "Ledger", space: str) -> bool:
+    return ledger.gauge is not None and space == ledger.gauge.space
+
+
+def _worst(hosts: list[Host]) -> Host:
+    """What is worst anywhere: all of them share one pool."""
+    tightest = min(hosts, key=lambda host: host.free)
+    loads = [host.load for host in hosts if host.load is not None]
+    return tightest._replace(load=max(loads, default=None))
+
+
+def _notes(ledger: "Ledger", machine: str) -> list[tuple[str, tuple[Host, int]]]:
+    """What was written of a machine lately: for each set of processes, how it was and when."""
+    found = []
+    for part in ledger.tx.note(f"strain:{machine}").split(";"):
+        space, _, said = part.partition("=")
+        figures, _, at = said.partition("@")
+        if said and ledger.now - int(at) < _FORGOTTEN:
+            found.append((space, (_read(figures), int(at))))
+    return found
+
+
+def _write(host: Host) -> str:
+    load = "" if host.load is None else f"{host.load:.3f}"
+    return f"{host.memory},{host.free},{host.cores:g},{load}"
+
+
+def _read(text: str) -> Host:
+    memory, free, cores, load = text.split(",")
+    return Host(int(memory), int(free), float(cores), float(load) if load else None)

@@ -1,0 +1,454 @@
+"""The watch over an agent's output: what is a signal, who is a zombie, how an end is judged."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.config import load
+from headgate.config.profiles import BUILTIN, all_profiles
+from headgate.core.profiles import GENERIC, Profile
+from headgate.core.rules import Rule
+from headgate.core.signals import CONCURRENCY, QUOTA, RATE
+from headgate.core.terms import JobTerms, judge
+from headgate.core.verdicts import BUILTIN as RULES
+from headgate.core.vigil import Terms, Verdict, Vigil
+
+PROFILES = {profile.name: profile for profile in all_profiles(load(None))} | {"": GENERIC}
+WALL = 1_790_000_000.0
+MINUTE = 60_000
+
+RETRY = json.dumps(
+    {
+        "type": "system",
+        "subtype": "api_retry",
+        "attempt": 1,
+        "retry_delay_ms": 5_000,
+        "error_status": 429,
+        "error": "rate_limit",
+        "session_id": "s-1",
+    }
+)
+INIT = '{"type":"system","subtype":"init","session_id":"s-1"}'
+WORK = '{"type":"assistant","message":{"content":[]},"session_id":"s-1"}'
+REFUSED = (
+    '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,'
+    '"result":"API Error: Request rejected (429)"}'
+)
+DONE = '{"type":"result","subtype":"success","is_error":false,"result":"done"}'
+PLAIN = "API Error: Request rejected (429)"
+OTHER = "litellm.RateLimitError: too many"
+ATTEMPT = "Attempt 1 failed with status 429. Retrying with backoff... _ApiError: {}"
+
+
+def vigil(name: str = "claude", terms: Terms | None = None, provider: str = "anthropic") -> Vigil:
+    return Vigil(PROFILES[name], terms or Terms(), RULES, provider, 1_000)
+
+
+def call(command: str, name: str = "Bash") -> str:
+    block = {"type": "tool_use", "name": name, "input": {"command": command}}
+    return json.dumps({"type": "assistant", "message": {"content": [block]}})
+
+
+def code(verdict: Verdict | None) -> str:
+    return verdict.code if verdict else ""
+
+
+# Refusals.
+
+
+def test_a_refusal_is_a_signal_and_no_end() -> None:
+    """The line is reported at once; the agent may try to help itself."""
+    watch = vigil()
+    signal = watch.feed(RETRY, 2_000, WALL)
+    assert signal
+    assert (signal.kind, signal.retry_after) == (RATE, 5_000)
+    assert (watch.refused_at, watch.retry_after) == (2_000, 5_000)
+    assert watch.verdict(2_000) is None
+    assert watch.due(2_000) == 92_000
+
+
+def test_other_lines_are_no_signals() -> None:
+    """Work, text and blank lines say nothing to a pool."""
+    watch = vigil()
+    assert [watch.feed(line, 1, WALL) for line in (INIT, WORK, "hello", "", " ")] == [None] * 5
+
+
+def test_an_agent_that_only_retries_is_a_zombie() -> None:
+    """Its patience counts from the first refusal, however many follow, and its job is parked."""
+    watch = vigil()
+    watch.feed(INIT, 1_000, WALL)
+    for now in range(10_000, 100_000, 5_000):
+        watch.feed(RETRY, now, WALL)
+    assert watch.verdict(99_999) is None
+    verdict = watch.verdict(100_000)
+    assert verdict == Verdict(
+        "rate_limited", "upstream refused it (rate-limited), and no progress for 1m30s", park=True
+    )
+    assert watch.due(100_000) == 100_000
+
+
+def test_progress_clears_the_suspicion() -> None:
+    """An agent that goes on is no zombie; the next refusal starts anew."""
+    watch = vigil()
+    watch.feed(RETRY, 10_000, WALL)
+    watch.feed(WORK, 50_000, WALL)
+    assert (watch.refused_at, watch.retry_after) == (None, None)
+    assert watch.due(50_000) is None
+    assert watch.verdict(500_000) is None
+    watch.feed(RETRY, 600_000, WALL)
+    assert watch.due(600_000) == 690_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        INIT,
+        '{"type":"system","subtype":"api_retry","error_status":500}',
+        '{"type":"assistant","error":"rate_limit","message":{"model":"<synthetic>"}}',
+        "stack trace",
+        "",
+    ],
+)
+def test_what_is_no_progress_does_not_clear_it(line: str) -> None:
+    """Notices, synthetic messages, and text beside events show no work."""
+    watch = vigil()
+    watch.feed(RETRY, 0, WALL)
+    watch.feed(line, 60_000, WALL)
+    assert code(watch.verdict(90_000)) == "rate_limited"
+
+
+def test_text_right_after_a_refusal_belongs_to_it() -> None:
+    """A hint below an error is not progress; a later line is."""
+    watch = vigil("")
+    watch.feed(OTHER, 1_000, WALL)
+    watch.feed("see https://example.com/limits", 1_001, WALL)
+    assert watch.refused_at == 1_000
+    watch.feed("going on", 3_000, WALL)
+    assert watch.refused_at is None
+
+
+def test_a_stack_trace_is_no_progress() -> None:
+    """What gemini writes below a refusal may come late and still shows no work."""
+    watch = vigil("gemini")
+    watch.feed(ATTEMPT, 0, WALL)
+    for line in ("    at async x (file:///y.js:1:2) {", "  status: 429", "}"):
+        watch.feed(line, 5_000, WALL)
+    assert watch.refused_at == 0
+
+
+def test_the_silence_of_a_silent_agent_proves_little() -> None:
+    """Its text shows no work: it is ended when refused again, or after a long silence."""
+    watch = vigil("gemini")
+    watch.feed(ATTEMPT, 0, WALL)
+    assert watch.verdict(100_000) is None
+    assert watch.due(100_000) == 360_000
+    watch.feed(ATTEMPT, 95_000, WALL)
+    assert code(watch.verdict(95_000)) == "rate_limited"
+
+
+def test_events_end_that_leniency() -> None:
+    """Where there are events, silence is silence."""
+    watch = vigil("gemini")
+    watch.feed('{"type":"init","session_id":"s"}', 0, WALL)
+    watch.feed(ATTEMPT, 0, WALL)
+    assert watch.due(0) == 90_000
+
+
+def test_without_parking_a_zombie_is_left_alone() -> None:
+    """Signals are still reported; only budgets end it."""
+    watch = vigil(terms=Terms(park=False, max_runtime=10 * MINUTE))
+    assert watch.feed(RETRY, 2_000, WALL)
+    assert watch.verdict(5 * MINUTE) is None
+    assert watch.due(2_000) == 1_000 + 10 * MINUTE
+    assert code(watch.verdict(11 * MINUTE)) == "max_runtime"
+
+
+def test_rules_of_the_user_count() -> None:
+    """A rule for the agent's own lines makes them refusals; one for others' does not."""
+    mine = Rule("mine", CONCURRENCY, profile="robo", line="seats gone")
+    others = Rule("others", CONCURRENCY, profile="claude", line="no luck")
+    watch = Vigil(Profile("robo"), Terms(), (mine, others, *RULES), "", 0)
+    signal = watch.feed("seats gone", 1, WALL)
+    assert signal
+    assert signal.kind == CONCURRENCY
+    assert watch.feed("no luck", 2, WALL) is None
+
+
+def test_a_profile_that_is_like_another_knows_its_lines() -> None:
+    """The rules for claude hold for what speaks like it, and not for the rest."""
+    alike = PROFILES["claude"]._replace(name="mine", speaks="claude")
+    assert Vigil(alike, Terms(), RULES, "", 0).feed(PLAIN, 1, WALL)
+    assert Vigil(PROFILES["codex"], Terms(), RULES, "", 0).feed(PLAIN, 1, WALL) is None
+
+
+def test_when_to_come_back_is_read_by_the_wall_clock() -> None:
+    """A moment becomes a number of milliseconds."""
+    watch = vigil()
+    signal = watch.feed(f"Claude AI usage limit reached|{int(WALL) + 60}", 5, WALL)
+    assert signal
+    assert (signal.kind, watch.retry_after) == (QUOTA, 60_000)
+
+
+# How it ends.
+
+
+@pytest.mark.parametrize(
+    "name, lines, exit_code, parked",
+    [
+        ("claude", [RETRY, REFUSED], 1, True),
+        ("claude", [REFUSED], 0, True),
+        ("claude", [RETRY, WORK, DONE], 0, False),
+        ("claude", [RETRY, WORK], 1, False),
+        ("claude", [WORK, DONE], 0, False),
+        ("claude", [PLAIN], 1, True),
+        ("claude", [PLAIN], 0, False),
+        ("", [PLAIN], 1, True),
+        ("", [PLAIN], 0, False),
+        ("", ["fine"], 1, False),
+        ("", [], 1, False),
+        ("aider", [OTHER], 0, True),
+        ("codex", ["ERROR: exceeded retry limit, last status: 429 Too Many Requests"], 1, True),
+        ("opencode", ["\x1b[91m\x1b[1mError: \x1b[0mToo Many Requests"], 1, True),
+    ],
+)
+def test_an_end_by_a_refusal_is_parked(
+    name: str, lines: list[str], exit_code: int, parked: object
+) -> None:
+    """With failure, or with 0 where an event (or a profile) says that it is not true."""
+    watch = vigil(name)
+    for number, line in enumerate(lines):
+        watch.feed(line, 1_000 + number * 1_000, WALL)
+    verdict = watch.outcome(exit_code, 0)
+    assert bool(verdict) is parked
+    if verdict:
+        assert (verdict.code, verdict.park) == ("rate_limited", True)
+
+
+def test_without_parking_only_a_lie_is_corrected() -> None:
+    """A failure is one by its code; an exit 0 after a refusal is none, but is not parked."""
+    watch = vigil(terms=Terms(park=False))
+    watch.feed(REFUSED, 2_000, WALL)
+    assert watch.outcome(1, 0) is None
+    verdict = watch.outcome(0, 0)
+    assert verdict
+    assert (verdict.code, verdict.park) == ("rate_limited", False)
+
+
+@pytest.mark.parametrize("exit_code, signal", [(0, 0), (143, 0), (0, 15)])
+def test_an_agent_that_was_ended_is_judged_by_the_verdict(exit_code: int, signal: int) -> None:
+    """Some exit with 0 when they are terminated."""
+    watch = vigil("gemini")
+    watch.feed(ATTEMPT, 0, WALL)
+    verdict = watch.verdict(360_000)
+    assert verdict
+    assert watch.outcome(exit_code, signal) == verdict
+
+
+def test_an_agent_that_makes_it_after_all_is_judged_by_its_code() -> None:
+    """Progress between the verdict and the end is progress."""
+    watch = vigil()
+    watch.feed(RETRY, 0, WALL)
+    assert watch.verdict(90_000)
+    watch.feed(DONE, 90_100, WALL)
+    assert watch.outcome(0, 0) is None
+
+
+# Stalls and budgets.
+
+
+def test_by_default_nothing_but_a_refusal_or_a_loop_ends_an_agent() -> None:
+    """A healthy agent may be silent and run for days."""
+    watch = vigil()
+    for number in range(5_000):
+        watch.feed(call(f"step {number}"), number, WALL)
+    assert watch.tool_calls == 5_000
+    assert watch.verdict(10 * 86_400_000) is None
+    assert watch.due(5_000) is None
+
+
+def test_an_agent_that_writes_nothing_is_stale() -> None:
+    """Any output counts, and the clock starts with the agent."""
+    watch = vigil(terms=Terms(stale_after=10 * MINUTE))
+    assert watch.due(1_000) == 1_000 + 10 * MINUTE
+    watch.feed("", 5 * MINUTE, WALL)
+    assert watch.verdict(15 * MINUTE - 1) is None
+    verdict = watch.verdict(15 * MINUTE)
+    assert verdict == Verdict("stale", "it wrote nothing for 10m; stale_after is 10m")
+    assert watch.outcome(143, 15) == verdict
+
+
+def test_silence_after_a_refusal_is_a_matter_of_the_refusal() -> None:
+    """A stale agent that was refused is parked, not failed."""
+    watch = vigil(terms=Terms(patience=30 * MINUTE, stale_after=10 * MINUTE))
+    watch.feed(RETRY, 0, WALL)
+    assert watch.due(0) == 10 * MINUTE
+    assert code(watch.verdict(10 * MINUTE)) == "rate_limited"
+
+
+def test_an_agent_may_run_for_a_given_time() -> None:
+    """From its start, whatever it writes."""
+    watch = vigil(terms=Terms(max_runtime=MINUTE))
+    watch.feed(WORK, 60_500, WALL)
+    assert watch.verdict(60_999) is None
+    assert watch.due(60_999) == 61_000
+    assert watch.verdict(61_000) == Verdict("max_runtime", "it ran for 1m; max_runtime is 1m")
+
+
+def test_an_agent_may_make_a_given_number_of_tool_calls() -> None:
+    """The one after the last ends it."""
+    watch = vigil(terms=Terms(max_tool_calls=2))
+    for number in range(2):
+        watch.feed(call(str(number)), number, WALL)
+    assert watch.verdict(3) is None
+    watch.feed(call("3"), 4, WALL)
+    assert watch.verdict(5) == Verdict("tool_calls", "it made 3 tool calls; max_tool_calls is 2")
+
+
+def test_the_same_tool_call_again_and_again_is_a_loop() -> None:
+    """Only in a row: another call in between starts the count anew."""
+    watch = vigil(terms=Terms(same_tool_calls=3))
+    for command in ("ls", "ls", "pwd", "ls", "ls"):
+        watch.feed(call(command), 1, WALL)
+    assert watch.verdict(2) is None
+    watch.feed(call("ls"), 3, WALL)
+    assert watch.verdict(4) == Verdict(
+        "tool_loop", "it made the same call of Bash 3 times in a row; same_tool_calls is 3"
+    )
+
+
+def test_a_tool_that_polls_makes_no_loop() -> None:
+    """To ask for the output of a long command again and again is what it is for."""
+    watch = vigil(terms=Terms(same_tool_calls=3))
+    for _ in range(10):
+        watch.feed(call("id 1", "TaskOutput"), 1, WALL)
+    assert watch.verdict(2) is None
+    assert watch.tool_calls == 10
+
+
+def test_loops_can_be_left_alone() -> None:
+    """Off is off."""
+    watch = vigil(terms=Terms(same_tool_calls=None))
+    for _ in range(200):
+        watch.feed(call("ls"), 1, WALL)
+    assert watch.verdict(2) is None
+
+
+# What is remembered.
+
+
+def test_the_first_session_is_kept() -> None:
+    """What a tool prints later does not change it."""
+    watch = vigil()
+    for line in ("no session here", INIT, INIT.replace("s-1", "s-2")):
+        watch.feed(line, 1, WALL)
+    assert watch.session == "s-1"
+
+
+@pytest.mark.parametrize(
+    "lines, shown",
+    [
+        ([], ""),
+        (["one", "two"], "two"),
+        (["one", "", "  ", "\x1b[0m", "\x00"], "one"),
+        (["  \x1b[31mred\x1b[0m\ttext\r"], "red text"),
+        (["\x1b]0;title\x07x\x1b(By"], "xy"),
+        (["a" * 10_000], "a" * 200),
+        (["\udc80bad \u202eevil"], "bad  evil"),
+        (["key sk-ant-api03-abcdefgh is bad"], "key (hidden) is bad"),
+        (["https://me:secret@host/"], "https://(hidden)@host/"),
+        (["Authorization: Bearer abc.def"], "Authorization: Bearer (hidden)"),
+    ],
+)
+def test_the_last_line_is_fit_to_be_shown(lines: list[str], shown: str) -> None:
+    """Short, on one line, without what a terminal obeys and without keys."""
+    watch = vigil("")
+    for line in lines:
+        watch.feed(line, 1, WALL)
+    assert watch.last_line == shown
+
+
+def test_no_input_of_a_tool_is_kept() -> None:
+    """Neither for budgets nor in a verdict."""
+    watch = vigil(terms=Terms(same_tool_calls=2))
+    watch.feed(call("echo hunter2"), 1, WALL)
+    watch.feed(call("echo hunter2"), 1, WALL)
+    watch.feed("later", 1, WALL)
+    assert "hunter2" not in repr((vars(watch), watch.verdict(2)))
+
+
+@given(
+    name=st.sampled_from(["", *BUILTIN]),
+    lines=st.lists(
+        st.text(max_size=100)
+        | st.sampled_from(
+            [RETRY, WORK, REFUSED, PLAIN, ATTEMPT, OTHER, call("x"), "{" * 9_000, "\x1b[" * 500]
+        ),
+        max_size=20,
+    ),
+    steps=st.integers(-1_000, 200_000),
+    wall=st.sampled_from([0.0, WALL, -1.0, math.inf, math.nan]),
+    terms=st.builds(
+        Terms,
+        patience=st.integers(1, 100_000),
+        stale_after=st.none() | st.integers(1, 100_000),
+        max_runtime=st.none() | st.integers(1, 100_000),
+        max_tool_calls=st.none() | st.integers(1, 3),
+        same_tool_calls=st.none() | st.integers(2, 3),
+        park=st.booleans(),
+    ),
+)
+def test_whatever_is_fed_the_watch_keeps_its_word(
+    name: str, lines: list[str], steps: int, wall: float, terms: Terms
+) -> None:
+    """It never raises, parks nothing against the terms, and no verdict comes before its time."""
+    watch = vigil(name, terms)
+    now = 1_000
+    for line in lines:
+        now += steps
+        watch.feed(line, now, wall)
+        due = watch.due(now)
+        verdict = watch.verdict(now)
+        if verdict:
+            assert due == now
+            assert terms.park or not verdict.park
+        elif due is None:
+            assert watch.verdict(now + 10**12) is None
+        else:
+            assert watch.verdict(due - 1) is None
+            assert watch.verdict(due)
+        assert len(watch.last_line) <= 200
+        assert watch.last_line.isprintable()
+    watch.outcome(0, 0)
+    watch.outcome(1, 9)
+
+
+# Terms that would end healthy agents.
+
+
+@pytest.mark.parametrize(
+    "terms, warning",
+    [
+        (Terms(), ""),
+        (Terms(patience=29_999), "patience: refusals often ask for a longer wait than 30s"),
+        (
+            Terms(stale_after=300_000),
+            "stale_after: a working agent may be silent for longer than 5m",
+        ),
+        (Terms(stale_after=600_000), ""),
+        (Terms(max_runtime=300_000), "max_runtime: agents run for hours, and are ended after 5m"),
+        (Terms(max_runtime=1_800_000), ""),
+        (Terms(max_tool_calls=200), "max_tool_calls: 200 tool calls are about 9m of work"),
+        (Terms(max_tool_calls=1_000), ""),
+        (Terms(same_tool_calls=2), "same_tool_calls: 2 tool calls are soon made"),
+        (Terms(same_tool_calls=10), ""),
+        (Terms(same_tool_calls=None), ""),
+    ],
+)
+def test_terms_that_would_end_healthy_agents_are_judged(terms: Terms, warning: str) -> None:
+    """A sentence for each, that says what would happen; the same for a job's terms."""
+    found = judge(terms)
+    assert judge(JobTerms(terms)) == found
+    assert [line.startswith(warning) for line in found] == ([True] if warning else [])
