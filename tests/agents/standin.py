@@ -10,6 +10,7 @@ so that it can be put in the place of the real program. Needs nothing: `python -
     --state DIR       keep sessions there, one file each; a resumed one goes on after its last step
     --speed F         divide all waits by this
     --pause S         seconds that a tool takes between two steps
+    --until FILE      take the last step when this file is there
     --tool-loop       the same tool call for ever
     --silent          say nothing and do nothing, for ever; --silent-after N: after so many steps
     --ignore-term     SIGTERM does nothing

@@ -1,12 +1,14 @@
 """A stage for jobs: a provider, agents that ask it, and an observer who only counts processes."""
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.agents.stage import QUICK, Done, Provider, sessions, shim
-from tests.support import gone, until
+from tests.support import HEADGATE, LONG, gone, until
 from tests.work.conftest import JobBox
 
 OBSERVER = str(Path(__file__).parents[1] / "agents" / "observer.py")
@@ -53,6 +55,16 @@ KINDS = {
         ("run", "--format", "json", "--print-logs", "-m", f"anthropic/{OPUS}", "do it"),
         f"anthropic/{OPUS}",
     ),
+    "opencode-text": Kind(
+        "opencode",
+        "opencode-text",
+        ("run", "-m", f"anthropic/{OPUS}", "do it"),
+        f"anthropic/{OPUS}",
+        live=False,
+    ),
+    "codex-text": Kind(
+        "codex", "codex-text", ("exec", "-m", "gpt-5.2", "do it"), "openai/gpt-5.2", live=False
+    ),
     "codex": Kind("codex", "codex", ("exec", "--json", "-m", "gpt-5.2", "do it"), "openai/gpt-5.2"),
     "gemini": Kind(
         "gemini",
@@ -87,6 +99,17 @@ class Scene:
         where = ("--cwd", str(self.box.folder))
         return self.box.submit(*where, *options, "--", kind.program, *kind.words)
 
+    def batch(self, jobs: list[dict[str, Any]], **env: str) -> list[dict[str, Any]]:
+        """Hand in several jobs at once; where each of them stands then."""
+        where = {"cwd": str(self.box.folder)}
+        path = self.box.folder / "batch"
+        path.write_text("".join(f"{json.dumps({**where, **job})}\n" for job in jobs))
+        program = self.box.start(HEADGATE, "submit", "--batch", str(path), "--json", env=env)
+        out, err = program.process.communicate(timeout=LONG)
+        assert program.wait() == 0, err
+        found: list[dict[str, Any]] = json.loads(out)
+        return found
+
     def done(self) -> list[Done]:
         """What was done, by session."""
         return sessions(self.state) if self.state.exists() else []
@@ -107,6 +130,10 @@ class Scene:
         with path.open("wb") as file:
             self.box.start(sys.executable, OBSERVER, str(self.box.folder), *words, stdout=file)
         return Observer(path)
+
+    def kill_runner(self, id: int) -> None:
+        """Kill the process that looks after a job, as the out-of-memory killer would."""
+        os.kill(self.box.runner(id), signal.SIGKILL)
 
     def agents(self, event: str = "start") -> list[int]:
         """The processes that ever came so far."""

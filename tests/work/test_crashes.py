@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.support import until
+from tests.support import HEADGATE, until
 from tests.work.conftest import JobBox
 
 LONG_JOB = ("sh", "-c", "echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo bye")
@@ -69,3 +69,15 @@ def test_nobody_is_there(box: JobBox) -> None:
     box.worker()
     box.until_state(id, "done")
     assert Path(box.headgate("logs", str(id), "--path").strip()).read_text() == "here\n"
+
+
+def test_programs_that_cannot_be_started(box: JobBox) -> None:
+    """Each fails with that as its reason, also where one runner sees to very many of them."""
+    box.config("[pools.host]\nlimit = 1\n")
+    batch = box.folder / "batch"
+    batch.write_text(80 * '{"command": ["./no-such-program"]}\n')
+    box.start("sh", "-c", f"ulimit -n 64; exec {HEADGATE} worker")
+    box.headgate("submit", "--batch", str(batch), "-q")
+    until(lambda: len(box.events("failed")) == 80)
+    assert {(row[2], row[18]) for row in box.rows("job")} == {("cannot_start", "127:0")}
+    assert len(box.rows("attempt")) == 80

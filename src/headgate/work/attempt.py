@@ -133,6 +133,7 @@ class Runner:
         except OSError as error:
             what = argv[0] if error.filename != spec.cwd else f"in {spec.cwd}"
             text = f"cannot start {what}: {error.strerror}"
+            os.close(log)
             code = 127 if isinstance(error, FileNotFoundError) else 126
             return End(FAILED, "cannot_start", text, exit_text(code, 0))
         vigil = self._vigil(spec, profile, job.key)
@@ -152,10 +153,10 @@ class Runner:
             "HEADGATE_STORE": self._gate.url,
         }
 
-    def _vigil(self, spec: "Spec", profile: Profile, key: str) -> Vigil:
+    def _vigil(self, spec: "Spec", profile: Profile, key: str, age: int = 0) -> Vigil:
         said: dict[str, Any] = dict(spec.terms)
         terms: Terms = self._gate.job_terms.vigil._replace(**said)
-        vigil = Vigil(profile, terms, self._gate.rules(), key.partition("/")[0], _now())
+        vigil = Vigil(profile, terms, self._gate.rules(), key.partition("/")[0], _now() - age)
         vigil.session = session(profile, spec.argv)
         return vigil
 
@@ -248,7 +249,8 @@ class Runner:
         path = log_path(self._gate.jobs.folder, job.id, job.attempts)
         log = open_log(path)
         profile = find(spec.argv, self._gate.profiles())
-        vigil = self._vigil(spec, profile, job.key)
+        age = time.time() - self._gate.jobs.attempts(job.id)[-1].started
+        vigil = self._vigil(spec, profile, job.key, max(0, round(age * 1000)))
         watch = Watch(vigil, Tail(path), log, self._gate.job_terms.log_size)
         self._feed(taken, watch, report=False)
         mark = lease.environment[MARK]

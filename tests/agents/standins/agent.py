@@ -103,6 +103,8 @@ class Agent:
                 wait_for_ever()
             number = self.session.steps + 1
             last = not loop and number == self.requests
+            while last and not os.path.exists(self.words.get("--until") or os.sep):  # noqa: PTH110
+                time.sleep(0.02)
             try:
                 text = self.persist()
             except Failure as failure:

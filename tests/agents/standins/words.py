@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 VALUED = {
-    "--like", "--requests", "--state", "--speed", "--pause", "--silent-after",
+    "--like", "--requests", "--state", "--speed", "--pause", "--silent-after", "--until",
     "--resume", "-r", "--session-id", "--session", "-s", "--model", "-m", "--output-format", "-o",
     "--format", "--allowedTools", "--permission-mode", "--title", "--agent", "--dir", "-C", "--cd",
     "--sandbox", "-c", "--config", "--log-level",
