@@ -60,10 +60,8 @@ class Draft(NamedTuple):
 
 def submit(ledger: Ledger, draft: Draft) -> int:
     """Keep a job, and put it into the line unless it has to wait for something else first."""
+    require(ledger, draft.after)
     id = ledger.tx.next_id()
-    for needed in draft.after:
-        if ledger.tx.job(needed) is None:
-            raise UsageError(f"bad --after {needed}: there is no job with this id")
     job = Job(
         id,
         HELD if draft.hold else QUEUED,
@@ -97,6 +95,14 @@ def submit(ledger: Ledger, draft: Draft) -> int:
     else:
         _advance(ledger, job)
     return id
+
+
+def require(ledger: Ledger, ids: Iterable[int]) -> None:
+    """Refuse to come after jobs that are not there."""
+    missing = [str(id) for id in dict.fromkeys(ids) if ledger.tx.job(id) is None]
+    if missing:
+        more = ", …" if len(missing) > 5 else ""
+        raise UsageError(f"bad --after {', '.join(missing[:5])}{more}: there is no such job")
 
 
 def _advance(ledger: Ledger, job: Job) -> None:
@@ -338,7 +344,10 @@ def due(ledger: Ledger) -> bool:
 
 def tick(ledger: Ledger) -> None:
     """Do what time does to jobs: let them expire, come back, or go to their next model."""
-    for job in ledger.tx.due_jobs(ledger.now, _AT_ONCE):
+    for id in ids(ledger.tx.due_jobs(ledger.now, _AT_ONCE)):
+        job = ledger.tx.job(id)
+        if job is None or not job.due:
+            continue  # the end of one before it has ended it, too
         if job.expires and ledger.now >= job.expires:
             ledger.drop_ticket(job.id)
             ledger.unsettled = True
