@@ -1,4 +1,4 @@
-"""Real agents as jobs: told, parked, resumed, cancelled, and looked after when a runner dies."""
+"""Real agents as jobs: known, parked, resumed, cancelled, and looked after if a runner dies."""
 
 import json
 import os
@@ -11,19 +11,16 @@ from typing import Any
 
 import pytest
 
-from tests.agents.stage import Provider
-from tests.clients.front import WANTED, Asked, Front
+from tests.clients.front import WANTED
 from tests.clients.real import Client
-from tests.support import Box, until
+from tests.clients.stage import SLOW, Stage, around, marked, nothing_left, ran, refused
+from tests.support import until
 from tests.work.conftest import JobBox
 
-pytestmark = pytest.mark.clients
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
 
 WORDS = " ".join(map(str, range(40)))
 PROMPT = f"begin {WANTED} [[sim tokens=40 duration=0.3]]"
-NEXT = "Continue where you left off."
-"""What the profiles go on with."""
-QUICK = "echo ran >>ran"
 ENDLESS = "echo ran >>ran; tail -f /dev/null"
 UNTIL_GO = "echo ran >>ran; while [ ! -e go ]; do sleep 0.1; done"
 BRISK = """
@@ -35,34 +32,7 @@ longest_backoff = "1s"
 grace = "2s"
 """
 PATIENT = BRISK.replace('"3s"', '"1m"')
-SLOW = 50.0
-"""Seconds that the slowest of them may take, on a busy machine."""
-
-
-class Stage(Provider):
-    """A provider with a front before it."""
-
-    def __init__(self, box: Box, *words: str) -> None:
-        super().__init__(box, *words)
-        self.front = Front(self.url)
-        self.behind, self.url = self.url, self.front.url
-
-    def plan(self, **changes: object) -> None:
-        """Have the provider behave otherwise from now on."""
-        self.url = self.behind
-        super().plan(**changes)
-        self.url = self.front.url
-
-    def shut(self, retry_after: int | None = None) -> None:
-        """Have it refuse everything; only the front's first step is answered."""
-        self.plan(cap=0, retry_after=retry_after)
-
-    def open(self) -> None:
-        self.plan(cap=9)
-
-    def goes_on(self) -> Asked:
-        """The request that a resumed session began with."""
-        return next(asked for asked in self.front.asked if NEXT in asked.text)
+NAMED = ("--session-id", "0ddba110-0000-4000-8000-000000000001")
 
 
 @pytest.fixture
@@ -84,100 +54,129 @@ def submit(box: JobBox, client: Client, argv: list[str] | None = None) -> int:
     return box.submit("--cwd", str(client.work), "--", *(argv or client.work_on(PROMPT)))
 
 
-def told(box: JobBox, kind: str) -> list[dict[str, Any]]:
-    """The events of a kind, with their times."""
-    lines = box.headgate("events", "--json", "-n", "1000").splitlines()
-    return [event for line in lines if (event := json.loads(line))["kind"] == kind]
+def ended(box: JobBox, id: int) -> dict[str, Any]:
+    """A job that has come to its end."""
+    box.until_state(id, "done", "failed", within=SLOW)
+    return box.job(id)
 
 
-def refused(box: JobBox, client: Client, id: int) -> float:
-    """Wait until its output tells of a refusal; when that was."""
-    log = Path(f"{box.path}.logs", f"{id}.1.log")
-    until(lambda: log.exists() and client.refusals(log.read_text()), within=SLOW)
-    return time.time()
+def codes(job: dict[str, Any]) -> list[str]:
+    """How its attempts ended."""
+    return [attempt["code"] for attempt in job["attempts"]]
 
 
-def ran(client: Client) -> int:
-    """How often its tool was run."""
-    path = client.work / "ran"
-    return path.read_text().count("ran\n") if path.exists() else 0
+def paused(box: JobBox) -> dict[str, Any]:
+    """The first time that a pool was closed."""
+    until(lambda: box.events("paused"))
+    lines = map(json.loads, box.headgate("events", "--json", "-n", "1000").splitlines())
+    return next(event for event in lines if event["kind"] == "paused")
 
 
-def marked(box: JobBox, id: int) -> set[int]:
-    """The processes that carry a job's mark."""
-    lease, store = b"\0HEADGATE_LEASE=", f"HEADGATE_STORE={box.url}\0".encode()
-    found = {pid: _bytes(pid, "environ") for pid in _pids()}
-    return {pid for pid, text in found.items() if lease in b"\0" + text and store in text + b"\0"}
-
-
-def around(client: Client) -> set[int]:
-    """The processes that work in its folder, or have it in their arguments, whoever they are."""
-    work = str(client.work)
-    found = set()
-    for pid in _pids():
-        try:
-            where = os.readlink(f"/proc/{pid}/cwd")
-        except OSError:
-            where = ""
-        if where.startswith(work) or work.encode() in _bytes(pid, "cmdline"):
-            found.add(pid)
-    return found
-
-
-def _pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
-
-
-def _bytes(pid: int, name: str) -> bytes:
-    try:
-        return Path("/proc", str(pid), name).read_bytes()
-    except OSError:
-        return b""
+def went_on(box: JobBox, client: Client, provider: Stage, id: int) -> None:
+    """See that the second attempt went on with the session of the first, and with all of it."""
+    assert client.session(box.log(id, 1))
+    assert client.session(box.log(id, 2)) == client.session(box.log(id, 1))
+    assert client.answer(box.log(id, 2)) == WORDS
+    asked = provider.resumed_with()
+    assert asked
+    assert PROMPT in asked.text
+    assert asked.results
+    assert ran(client) == 1
 
 
 def test_it_is_known_by_its_command_line(box: JobBox, client: Client, provider: Stage) -> None:
     """Without -m its key is told, its output is kept whole, and it is done."""
     box.worker()
     id = submit(box, client)
-    box.until_state(id, "done", "failed", within=SLOW)
-    job = box.job(id)
+    job = ended(box, id)
     assert (job["state"], job["exit"], job["key"]) == ("done", "0:0", client.key)
     assert client.answer(box.log(id)) == WORDS
     assert ran(client) == 1
     assert not box.rows("lease")
 
 
+@pytest.mark.parametrize(
+    ("client", "variable"),
+    [("claude", "ANTHROPIC_MODEL"), ("gemini", "GEMINI_MODEL")],
+    indirect=["client"],
+)
+def test_it_is_known_by_its_environment(box: JobBox, client: Client, variable: str) -> None:
+    """A variable that names its model does as well."""
+    model = client.key.partition("/")[2]
+    box.env[variable] = model
+    argv = [word for word in client.work_on(PROMPT) if word not in {"--model", "-m", model}]
+    box.worker()
+    job = ended(box, submit(box, client, argv))
+    assert (job["state"], job["key"]) == ("done", client.key)
+
+
 @pytest.mark.parametrize("retry_after", [None, 5_000])
 def test_it_is_parked_and_goes_on(
     retry_after: int | None, box: JobBox, client: Client, provider: Stage
 ) -> None:
-    """A refusal is told within two seconds; parked and resumed, it has its whole conversation."""
+    """A refusal is told within two seconds; parked and resumed, it has its whole conversation.
+
+    Only some say for how long they were told to wait; else the pool is opened by hand.
+    """
     box.config(BRISK)
     provider.shut(retry_after)
     box.worker()
     id = submit(box, client)
-    seen = refused(box, client, id)
-    (paused, *_) = until(lambda: told(box, "paused"))
-    assert datetime.fromisoformat(paused["at"]).timestamp() - seen < 2
-    assert (paused["work"], paused["key"]) == (id, client.key)
+    refused(box, client, id)
+    seen = time.time()
+    closed = paused(box)
+    assert datetime.fromisoformat(closed["at"]).timestamp() - seen < 2
+    assert (closed["work"], closed["key"]) == (id, client.key)
     box.until_state(id, "parked", within=SLOW)
+    nothing_left(box, client)
     assert not box.rows("lease")
-    until(lambda: not marked(box, id) | around(client))
     (first,) = box.job(id)["attempts"]
-    assert first["code"] == "rate_limited"
+    by_itself = client.name == "codex" and retry_after is None
+    assert first["reason"].endswith("it ended without progress") == by_itself
     provider.open()
-    if retry_after is None:
-        box.headgate("resume", paused["pool"])
-    box.until_state(id, "done", "failed", within=SLOW)
-    job = box.job(id)
-    print([(a["code"], a["exit"], a["reason"]) for a in job["attempts"]])
-    assert (job["state"], len(job["attempts"])) == ("done", 2)
-    assert client.answer(box.log(id, 2)) == WORDS
-    assert client.session(box.log(id, 2)) == client.session(box.log(id, 1))
-    asked = provider.goes_on()
-    assert PROMPT in asked.text
-    assert asked.results == 1
-    assert ran(client) == 1
+    tells = client.name in {"claude", "gemini"} and retry_after is not None
+    assert closed["text"].startswith("for 5s:") == tells
+    if not tells:
+        box.headgate("resume", closed["pool"])
+    job = ended(box, id)
+    assert (job["state"], codes(job)) == ("done", ["rate_limited", "exit"])
+    went_on(box, client, provider, id)
+
+
+@pytest.mark.parametrize(
+    ("client", "without", "more", "resumed"),
+    [
+        ("claude", ("--output-format", "stream-json", "--verbose"), (), False),
+        ("claude", ("--output-format", "stream-json", "--verbose"), NAMED, True),
+        ("opencode", ("--print-logs",), (), True),
+        ("opencode", ("--print-logs", "--format", "json"), (), False),
+        ("codex", ("--json",), (), True),
+        ("gemini", ("--output-format", "stream-json"), (), False),
+        ("gemini", ("--output-format", "stream-json"), NAMED, True),
+    ],
+    indirect=["client"],
+)
+def test_it_tells_less(
+    box: JobBox,
+    client: Client,
+    provider: Stage,
+    without: tuple[str, ...],
+    more: tuple[str, ...],
+    resumed: bool,
+) -> None:
+    """What speaks of refusals in the end only is parked too; without a session it begins anew."""
+    box.config(BRISK)
+    box.env["CLAUDE_CODE_MAX_RETRIES"] = "2"
+    provider.shut(1_000)
+    box.worker()
+    argv = [*(word for word in client.work_on(PROMPT) if word not in without), *more]
+    id = submit(box, client, argv)
+    box.until_state(id, "parked", "failed", within=SLOW)
+    provider.open()
+    job = ended(box, id)
+    assert (job["state"], codes(job)[0], codes(job)[-1]) == ("done", "rate_limited", "exit")
+    assert bool(provider.resumed_with()) == resumed
+    assert ran(client) == (1 if resumed else 2)
 
 
 def test_cancelled_while_it_retries(box: JobBox, client: Client, provider: Stage) -> None:
@@ -188,28 +187,24 @@ def test_cancelled_while_it_retries(box: JobBox, client: Client, provider: Stage
     id = submit(box, client)
     refused(box, client, id)
     assert box.state(id) == "running"
-    assert marked(box, id) & around(client)
+    assert marked(box) & around(client)
     box.headgate("cancel", str(id))
     box.until_state(id, "cancelled")
-    until(lambda: not marked(box, id) | around(client))
+    nothing_left(box, client)
     assert not box.rows("lease")
 
 
-@pytest.mark.parametrize("command", [ENDLESS], indirect=False)
-def test_cancelled_while_a_tool_runs(
-    command: str, box: JobBox, client: Client, provider: Stage
-) -> None:
+def test_cancelled_while_a_tool_runs(box: JobBox, client: Client, provider: Stage) -> None:
     """Its tool is gone with it, though most of them start tools in sessions of their own."""
     box.config(BRISK)
-    provider.front.command = command
+    provider.front.command = ENDLESS
     box.worker()
     id = submit(box, client)
-    until(lambda: ran(client), within=SLOW)
-    tails = until(lambda: {p for p in around(client) if _bytes(p, "cmdline").startswith(b"tail")})
-    assert tails <= marked(box, id)
+    tool = until(lambda: around(client, "tail"), within=SLOW)
+    assert tool <= marked(box)
     box.headgate("cancel", str(id))
     box.until_state(id, "cancelled")
-    until(lambda: not marked(box, id) | around(client))
+    nothing_left(box, client)
     assert not box.rows("lease")
     assert len(provider.front.asked) == 1
 
@@ -221,21 +216,35 @@ def test_its_runner_is_killed(box: JobBox, client: Client, provider: Stage) -> N
     box.worker()
     id = submit(box, client)
     until(lambda: ran(client), within=SLOW)
-    first = box.runner(id)
-    agents = marked(box, id)
+    first, agent = box.runner(id), box.job(id)["pid"]
     os.kill(first, signal.SIGKILL)
     until(lambda: box.events("adopted"))
     assert box.runner(id) != first
-    assert agents <= marked(box, id)
+    assert agent in marked(box)
     (client.work / "go").touch()
-    box.until_state(id, "done", "failed", within=SLOW)
-    job = box.job(id)
-    assert [attempt["code"] for attempt in job["attempts"]] == ["lost", "exit"]
-    assert job["state"] == "done"
-    assert client.answer(box.log(id, 1)) == client.answer(box.log(id, 2)) == WORDS
-    assert client.session(box.log(id, 2)) == client.session(box.log(id, 1))
-    asked = provider.goes_on()
-    assert PROMPT in asked.text
-    assert asked.results == 1
-    assert ran(client) == 1
-    until(lambda: not marked(box, id) | around(client))
+    job = ended(box, id)
+    assert (job["state"], codes(job)) == ("done", ["lost", "exit"])
+    assert client.answer(box.log(id, 1)) == WORDS
+    went_on(box, client, provider, id)
+    nothing_left(box, client)
+
+
+def test_its_runner_is_killed_while_it_retries(
+    box: JobBox, client: Client, provider: Stage
+) -> None:
+    """Whoever looks after it next ends it when it only retries, and parks its job."""
+    box.config(BRISK)
+    provider.shut(30_000)
+    box.worker()
+    id = submit(box, client)
+    refused(box, client, id)
+    os.kill(box.runner(id), signal.SIGKILL)
+    until(lambda: box.events("adopted"))
+    box.until_state(id, "parked", within=SLOW)
+    nothing_left(box, client)
+    assert not box.rows("lease")
+    provider.open()
+    box.headgate("resume", paused(box)["pool"])
+    job = ended(box, id)
+    assert (job["state"], codes(job)) == ("done", ["rate_limited", "exit"])
+    went_on(box, client, provider, id)
