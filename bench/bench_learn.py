@@ -166,6 +166,10 @@ class _Everybody:
     def listening(self, member: str) -> bool:
         return True
 
+    def alive(self, member: str) -> bool:
+        """Everybody is."""
+        return True
+
 
 class _Books(_Side):
     """One transaction for each step, as the clerk makes them."""

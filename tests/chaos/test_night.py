@@ -6,8 +6,8 @@ killed with `kill -9`. In the end every job has ended exactly once, with a reaso
 own log shows no more at once than was allowed; no job ever ran twice at the same time; no session
 lost or repeated a step; and no agent that only retried lived longer than its patience and 5 s.
 
-HEADGATE_CHAOS_SECONDS says how long things are killed for, and so how much work there is: with 3600,
-200 jobs for an hour.
+HEADGATE_CHAOS_SECONDS says how long things are killed for, and so how much work there is: with
+3600, 200 jobs for an hour.
 """
 
 import json

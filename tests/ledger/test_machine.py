@@ -56,6 +56,9 @@ class FakeCensus:
     def listening(self, member: str) -> bool:
         return member not in self.gone | self.deaf
 
+    def alive(self, member: str) -> bool:
+        return member not in self.gone
+
 
 class Op(NamedTuple):
     """One thing to do inside a transaction; `pick` chooses among what there is at that moment."""

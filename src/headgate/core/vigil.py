@@ -83,8 +83,8 @@ class Vigil:
 
     @property
     def last_line(self) -> str:
-        """The last line that was not blank, fit to be shown: short, plain, without keys."""
-        return _SECRET.sub("(hidden)", _plain(self._last))[:_SHOWN]
+        """The last line that was not blank, fit to be shown."""
+        return fit_to_show(self._last)
 
     def feed(self, line: str, now: int, wall: float) -> Signal | None:
         """Take note of a line; the signal it is, if it is one."""
@@ -192,6 +192,11 @@ class Vigil:
             polls = tool.partition("#")[0] in self._profile.polls
             self._same = self._same + 1 if tool == self._tool and not polls else 1
             self._tool = tool
+
+
+def fit_to_show(line: str) -> str:
+    """A line of output, short and plain, without what looks like a key."""
+    return _SECRET.sub("(hidden)", _plain(line[:_LONGEST]))[:_SHOWN]
 
 
 def _plain(text: str) -> str:

@@ -44,7 +44,7 @@ def cancel(clerk: "Clerk", id: int, grace: float | None, usual: float) -> str:
         return "withdrawn"
     mark = leave.mark(clerk.uid(), id)
     if orphaned:
-        end(partial(programs, clerk.roll, lease.member, mark), grace)
+        end(partial(programs, clerk.roll, lease, mark), grace)
     deadline = time.monotonic() + grace
     while clerk.read(lambda ledger: ledger.tx.lease(id)) is not None:
         late = time.monotonic() - deadline

@@ -4,6 +4,7 @@ A worker enlists, and is given jobs whenever there is room for them. For each it
 which opens a gate of its own, takes the job's lease over (`begin`), and gives it back (`finish`).
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from headgate.core.jobs import End
 from headgate.errors import HeadgateError, StoreError, StoreReplacedError
 from headgate.gate.errand import Errand
 from headgate.gate.lease import Lease
+from headgate.gate.strays import MARK, programs
 from headgate.ledger import jobs, jobtime, leave
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Job
@@ -200,6 +202,20 @@ class Crew:
             elif time.monotonic() - gone > _GONE:
                 return None
             time.sleep(0.2)
+
+    def programs(self, lease: Lease) -> set[int]:
+        """The processes of a job, found from outside, other than this one."""
+        mark = lease.environment[MARK]
+        row = self._clerk.read(lambda ledger: ledger.tx.lease(lease.id))
+        if row is None:
+            return set()
+        found = programs(self._clerk.roll, row, mark)
+        found = found or programs(self._clerk.roll, row, mark)  # one that starts another has none
+        return found - {os.getpid()}
+
+    def remember(self, lease: Lease, session: str) -> None:
+        """Keep the session of a job, so that it can be resumed whatever is killed."""
+        self._clerk.tell(partial(jobs.remember, id=lease.id, session=session))
 
     def tick(self, keep: int | None) -> list[int]:
         """Do what time does to jobs, and forget old ones; returns the ids of these."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from headgate.gate.strays import end, programs
 from headgate.ledger import leave
 from headgate.ledger.ledger import Ledger
+from headgate.ledger.rows import Lease
 
 if TYPE_CHECKING:
     from headgate.gate.clerk import Clerk
@@ -19,14 +20,14 @@ def end_orphans(clerk: "Clerk") -> None:
 
     The seats are freed by the end of the programs, and by nothing else.
     """
-    for mark, id, member in clerk.read(_overdue):
+    for mark, lease in clerk.read(_overdue):
         text = "held longer than its pool's max_hold, with no process of headgate left to end it"
-        clerk.run(partial(note, id=id, text=text))
-        find = partial(programs, clerk.roll, member, mark)
+        clerk.run(partial(note, id=lease.id, text=text))
+        find = partial(programs, clerk.roll, lease, mark)
         threading.Thread(target=end, args=(find, _GRACE), daemon=True).start()
 
 
-def _overdue(ledger: Ledger) -> list[tuple[str, int, str]]:
+def _overdue(ledger: Ledger) -> list[tuple[str, Lease]]:
     if not any(pool.max_hold for pool in ledger.book.pools.values()):
         return []
     found = []
@@ -39,7 +40,7 @@ def _overdue(ledger: Ledger) -> list[tuple[str, int, str]]:
             and ledger.now - lease.granted > min(holds)
             and not ledger.census.listening(lease.member)
         ):
-            found.append((leave.mark(ledger.tx.uid(), lease.id), lease.id, lease.member))
+            found.append((leave.mark(ledger.tx.uid(), lease.id), lease))
     return found
 
 

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from headgate.errors import StoreUnavailableError
-from headgate.gate.strays import carriers, holders
+from headgate.gate.strays import carriers, readers
 from headgate.ledger.rows import Member
 
 _OLD = 3600
@@ -117,7 +117,7 @@ class FolderRoll:
 
     def users(self, member: str) -> list[int]:
         """The processes that keep a member alive, other than its own and those who look."""
-        pids = holders(str(self._path(member, "life").resolve()))
+        pids = readers(str(self._path(member, "life").resolve()))
         return [pid for pid in pids if pid != os.getpid()]
 
     def watch(self, member: str) -> int | None:
@@ -190,6 +190,10 @@ class HomeRoll:
             poke()
 
     def listening(self, member: str) -> bool:
+        """Whether the member's gate is open."""
+        return member in _AT_HOME
+
+    def alive(self, member: str) -> bool:
         """Whether the member's gate is open."""
         return member in _AT_HOME
 

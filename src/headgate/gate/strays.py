@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from headgate.gate.roll import Roll
+    from headgate.ledger.rows import Lease as Row
 
 MARK = "HEADGATE_LEASE"
 _PROC = Path("/proc")
@@ -66,22 +67,35 @@ def _marked_by_psutil() -> Iterator[tuple[int, str]]:
             yield process.pid, mark
 
 
-def programs(roll: "Roll", member: str, mark: str) -> set[int]:
-    """All processes that a lease's program still has: by its mark, and by its member's pipe."""
-    return {*carriers([mark]).get(mark, ()), *roll.users(member)}
+def programs(roll: "Roll", lease: "Row", mark: str) -> set[int]:
+    """All processes that a lease's program still has: by its mark, and by a pipe it inherited."""
+    members = {lease.member, lease.life} - {""}
+    users = {pid for member in members for pid in roll.users(member)}
+    return {*carriers([mark]).get(mark, ()), *users}
 
 
-def holders(path: str) -> list[int]:
-    """The processes that have a file open, where the system tells."""
+def readers(path: str) -> list[int]:
+    """The processes that have a pipe open for reading, where the system tells.
+
+    Whoever has inherited a life reads it; who has it open for writing only watches.
+    """
     found = []
     for name in os.listdir(_PROC) if (_PROC / "self" / "fd").exists() else ():  # noqa: PTH208
         with suppress(OSError):
             if name.isdigit() and any(
                 os.readlink(f"/proc/{name}/fd/{fd}") == path  # noqa: PTH115 - thousands of them
+                and _is_read(name, fd)
                 for fd in os.listdir(f"/proc/{name}/fd")  # noqa: PTH208 - as above
             ):
                 found.append(int(name))
     return found
+
+
+def _is_read(pid: str, fd: str) -> bool:
+    for line in (_PROC / pid / "fdinfo" / fd).read_text().splitlines():
+        if line.startswith("flags:"):
+            return int(line.split()[1], 8) & os.O_ACCMODE != os.O_WRONLY
+    return True
 
 
 def end(

@@ -204,7 +204,8 @@ def _worker(ledger: Ledger) -> str:
         heir, ledger.heir = ledger.heir, ""
         return heir
     given = [lease.member for lease in ledger.granted.values() if lease.job]
-    return min(ledger.workers(), key=given.count)
+    slow = jobs.slow_workers(ledger) if len(ledger.workers()) > 1 else set()
+    return min(ledger.workers(), key=lambda worker: (worker in slow, given.count(worker)))
 
 
 def _lease(ledger: Ledger, id: int, request: Request, chain: int) -> Lease:

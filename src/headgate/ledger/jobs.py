@@ -35,6 +35,8 @@ from headgate.ledger import leave
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Attempt, Job, Lane, Lease, Ticket
 
+_SLOW = 5_000
+"""Milliseconds after which a worker should have started a job."""
 RELIEF = "to relieve the machine: "
 """How the wish to end a job begins that is to be parked, not cancelled."""
 
@@ -212,10 +214,17 @@ def adopt(ledger: Ledger, id: int, me: str) -> Job | None:
         return None
     if ledger.census.listening(lease.member):
         return None
-    ledger.tx.change_lease(lease._replace(member=me))
+    ledger.tx.change_lease(lease._replace(member=me, life=lease.life or lease.member))
     ledger.tx.change_job(job._replace(code="adopted", text="its runner was killed; it goes on"))
     tell_of(ledger, job, "adopted", "its runner was killed, and its program goes on")
     return job
+
+
+def remember(ledger: Ledger, id: int, session: str) -> None:
+    """Keep the session that a job's program has told of."""
+    job = ledger.tx.job(id)
+    if job is not None and job.state == RUNNING and job.session != session:
+        ledger.tx.change_job(job._replace(session=session))
 
 
 def finish(ledger: Ledger, id: int, me: str, end: End) -> bool:
@@ -234,7 +243,8 @@ def finish(ledger: Ledger, id: int, me: str, end: End) -> bool:
 def _as_asked(lease: Lease, end: End) -> End:
     """How an attempt ended that somebody asked to end."""
     if lease.cancel.startswith(RELIEF):
-        return end._replace(state=PARKED, code="relieved", text=lease.cancel)
+        asked = end.state in {CANCELLED, LOST}  # else it had ended by itself before
+        return end._replace(state=PARKED, code="relieved", text=lease.cancel) if asked else end
     if lease.cancel and end.code != MAX_HOLD:
         return end._replace(state=CANCELLED, code=CANCELLED, text=lease.cancel)
     return end
@@ -342,6 +352,17 @@ def to_start(ledger: Ledger, me: str) -> list[Job]:
     """Jobs that were given to a worker and not started yet."""
     jobs = (ledger.tx.job(lease.id) for lease in ledger.tx.job_leases() if lease.member == me)
     return [job for job in jobs if job is not None and job.code == "starting"]
+
+
+def slow_workers(ledger: Ledger) -> set[str]:
+    """Workers that have not started what they were given: they may have been stopped."""
+    return {
+        lease.member
+        for lease in ledger.tx.job_leases()
+        if ledger.now - lease.granted > _SLOW
+        and (job := ledger.tx.job(lease.id)) is not None
+        and job.code == "starting"
+    }
 
 
 def unminded(ledger: Ledger) -> list[Lease]:

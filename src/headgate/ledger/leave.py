@@ -131,9 +131,17 @@ def find_dead(ledger: Ledger) -> list[str]:
     def marks(member: str) -> list[str]:
         return [mark(uid, lease.id) for lease in ledger.tx.leases_of(member) if lease.marked]
 
-    return ledger.census.dead(
+    dead = ledger.census.dead(
         (row, lambda id=row.id: marks(id))  # type: ignore[misc]
         for row in ledger.tx.members()
+    )
+    return [id for id in dead if not _lives_on(ledger, id)]
+
+
+def _lives_on(ledger: Ledger, member: str) -> bool:
+    """Whether a program of a member's still runs that inherited the life of one before it."""
+    return any(
+        lease.life and ledger.census.alive(lease.life) for lease in ledger.tx.leases_of(member)
     )
 
 

@@ -115,6 +115,8 @@ class Survey:
 
     def eta(self, reason: Reason, position: int) -> int | None:
         """In how many milliseconds a ticket at this position may expect its seat."""
+        if reason.code == "no_worker":
+            return None
         if reason.code in strain.CODES:
             return None  # nobody knows when a machine recovers
         pause = 0

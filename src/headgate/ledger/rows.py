@@ -66,6 +66,7 @@ class Lease(NamedTuple):
     for a lease that neither lends nor borrows), `lender` the lease it borrows from (0 for none).
     `marked` leases belong to programs that carry the lease's mark in their environment. `sent` is
     what pools that learn have to know of the moment it was granted, `state` what upstream said.
+    `life` is the member whose pipe its programs have inherited, if that is not `member` any more.
     """
 
     id: int
@@ -87,6 +88,7 @@ class Lease(NamedTuple):
     state: int = 0
     tokens: int = 0
     job: int = 0
+    life: str = ""
 
     @property
     def refused(self) -> bool:
@@ -273,7 +275,7 @@ class Tx(Protocol):
         """Seats held by leases that belong to no chain, counted."""
 
     def change_lease(self, row: Lease) -> None:
-        """Keep a lease's member, chain, lender, pid, cancel, state and tokens anew."""
+        """Keep a lease's member, life, chain, lender, pid, cancel, state and tokens anew."""
 
     def rests(self) -> list[Rest]:
         """All resting seats."""
@@ -368,3 +370,6 @@ class Census(Protocol):
 
     def listening(self, member: str) -> bool:
         """Whether a member's own process is there to be woken."""
+
+    def alive(self, member: str) -> bool:
+        """Whether anything that inherited a member's life still runs."""

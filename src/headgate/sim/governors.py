@@ -83,6 +83,10 @@ class _Everyone:
     def listening(self, member: str) -> bool:
         return True
 
+    def alive(self, member: str) -> bool:
+        """Everybody is."""
+        return True
+
 
 class Headgate:
     """The real thing: ledger, rules and rows, with only the clock and the network made up."""

@@ -214,7 +214,7 @@ class SqliteRows:
 
     def change_lease(self, row: Lease) -> None:
         values = (row.chain, row.lender, row.pid, row.cancel, row.state, row.tokens)
-        self._do("change_lease", row.member, *values, row.id)
+        self._do("change_lease", row.member, row.life, *values, row.id)
 
     def rests(self) -> list[Rest]:
         return [Rest(*row) for row in self._run(SQL["rests"])]

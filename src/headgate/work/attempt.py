@@ -10,6 +10,7 @@ import signal
 import time
 import traceback
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headgate import config
@@ -26,19 +27,24 @@ from headgate.core.jobs import (
     exit_text,
     load,
 )
+from headgate.core.pools import parse_view
 from headgate.core.profiles import Profile, find, resume, session
-from headgate.core.vigil import Terms, Verdict, Vigil
+from headgate.core.signals import Signal
+from headgate.core.vigil import Terms, Verdict, Vigil, fit_to_show
 from headgate.errors import HeadgateError, HoldExpiredError
-from headgate.gate import Gate
+from headgate.gate import Gate, Lease
 from headgate.gate.crew import Taken
 from headgate.gate.strays import MARK, carriers, end, family
 from headgate.runner.child import MINDED, Child
+from headgate.store import open_store
 from headgate.work.output import Tail, log_path, open_log, trim
 
 if TYPE_CHECKING:
     from headgate.core.jobs import Spec
 
 _LOOK = 0.25
+_ECHO = 10_000
+"""Milliseconds for which an agent that only repeats itself is not reported again."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -58,15 +64,20 @@ class Watch(NamedTuple):
 
 def run_order(order: dict[str, Any]) -> None:
     """Run a job that a worker was given, or go on with one whose runner was killed."""
-    runner = Runner(order["store"], order["config"])
+    runner = Runner(order["store"])
     runner.run(int(order["job"]), str(order["worker"]), adopt=bool(order.get("adopt")))
 
 
-def warm() -> None:
+_settings: "list[config.Watched]" = []
+"""The configuration, as it was when it was last good: a broken file stops no job."""
+
+
+def warm(path: Path | None) -> None:
     """Load what every runner needs, once for all: they are forked from whoever did this."""
     for name in _NEEDED:
         import_module(name)
-    all_profiles(config.load(None))
+    _settings[:] = [config.Watched(path)]
+    all_profiles(_settings[0].config)
 
 
 _NEEDED = (
@@ -85,8 +96,11 @@ _NEEDED = (
 class Runner:
     """A process that looks after one attempt."""
 
-    def __init__(self, store: str | None, config: str | None) -> None:
-        self._gate = Gate.open(store, config=config)
+    def __init__(self, store: str | None) -> None:
+        view = parse_view(os.environ.get("HEADGATE_LIMITS", ""))
+        self._gate = Gate(open_store(store), config=_settings[0], view=view)
+        self._told: dict[tuple[int, str], tuple[int, int]] = {}
+        """What a job was reported to be refused for, when, and until when."""
         self._ending: dict[int, HeadgateError] = {}
         """Which jobs somebody wants to end, and why: a word may come when its job has ended."""
         self._stopped = ""
@@ -101,8 +115,8 @@ class Runner:
                 how = self._look_after(taken) if adopt else self._attempt(taken)
             except Exception as error:  # noqa: BLE001 - the job must hear of it, whatever it is
                 traceback.print_exc()
-                self._end_program(taken.lease.environment[MARK], None, 0.0)
-                text = f"headgate's own error: {type(error).__name__}: {error}"
+                self._end_program(taken.lease, None, 0.0)
+                text = fit_to_show(f"headgate's own error: {type(error).__name__}: {error}")
                 how = End(LOST, "runner_error", text)
             adopt = False
             going_on = worker if not self._stopped else ""
@@ -120,7 +134,8 @@ class Runner:
         try:
             log = open_log(path)
         except OSError as error:
-            return End(FAILED, "no_log", f"cannot write its log {path}: {error.strerror}")
+            text = f"cannot write its log {path}: {error.strerror}"
+            return End(FAILED, "no_log", fit_to_show(text))
         _redirect(log)
         profile = find(spec.argv, self._gate.profiles())
         argv = command(spec, job.key)
@@ -133,8 +148,7 @@ class Runner:
         except OSError as error:
             os.close(log)
             what = argv[0] if error.filename != spec.cwd else f"in {spec.cwd}"
-            text = f"cannot start {what}: {error.strerror}"
-            os.close(log)
+            text = fit_to_show(f"cannot start {what}: {error.strerror}")
             code = 127 if isinstance(error, FileNotFoundError) else 126
             return End(FAILED, "cannot_start", text, exit_text(code, 0))
         vigil = self._vigil(spec, profile, job.key)
@@ -179,7 +193,7 @@ class Runner:
                 self._ending.get(taken.job.id) or self._stopped or watch.vigil.verdict(_now())
             )
             if why and child.status is None:
-                self._end_program(taken.lease.environment[MARK], child, self._grace(spec))
+                self._end_program(taken.lease, child, self._grace(spec))
                 return why
         return None
 
@@ -187,29 +201,41 @@ class Runner:
         self, taken: Taken, watch: Watch, *, to_end: bool = False, report: bool = True
     ) -> None:
         """Read what is new in the log; what it says about capacity is told at once."""
-        for line in watch.tail.lines(to_end=to_end):
-            found = watch.vigil.feed(line, _now(), time.time())
-            if found is not None and report:
-                taken.lease.tell(found)
         trim(watch.log, watch.log_size)
+        vigil, before = watch.vigil, watch.vigil.session
+        for line in watch.tail.lines(to_end=to_end):
+            found = vigil.feed(line, _now(), time.time())
+            if found is not None and report and self._is_news(taken, found):
+                taken.lease.tell(found)
+        if vigil.session != before:
+            self._gate.crew.remember(taken.lease, vigil.session)
+
+    def _is_news(self, taken: Taken, found: Signal) -> bool:
+        """Whether a signal says more than the one before it: agents tell of every retry."""
+        what = (taken.job.id, found.kind)
+        until = _now() + (found.retry_after or 0)
+        at, known = self._told.get(what, (-_ECHO, 0))
+        if _now() - at < _ECHO and until <= known + _ECHO:
+            return False
+        self._told[what] = (_now(), until)
+        return True
 
     def _grace(self, spec: "Spec") -> float:
         return self._gate.grace if spec.grace is None else spec.grace / 1000
 
     def _clear_up(self, taken: Taken, child: Child, spec: "Spec") -> None:
         """End what a program left running: its job is over, and its seats are needed."""
-        mark = taken.lease.environment[MARK]
-        if child.reap() or (not child.adopts and carriers([mark])):
-            self._end_program(mark, child, self._grace(spec))
+        if child.reap() or (not child.adopts and self._gate.crew.programs(taken.lease)):
+            self._end_program(taken.lease, child, self._grace(spec))
 
-    def _end_program(self, mark: str, child: Child | None, grace: float) -> None:
-        me = os.getpid()
+    def _end_program(self, lease: Lease, child: Child | None, grace: float) -> None:
+        me, mark = os.getpid(), lease.environment[MARK]
 
         def rest() -> set[int]:
-            ours: set[int] = set()
-            if child is not None:
-                child.reap()
-                ours = family(me) - {me} if child.adopts else family(child.pid)
+            if child is None:
+                return self._gate.crew.programs(lease)
+            child.reap()
+            ours = family(me) - {me} if child.adopts else family(child.pid)
             return (ours | {pid for pids in carriers([mark]).values() for pid in pids}) - {me}
 
         while not end(rest, grace):  # its seats are free when it has ended, and not before
@@ -255,16 +281,15 @@ class Runner:
         vigil = self._vigil(spec, profile, job.key, max(0, round(age * 1000)))
         watch = Watch(vigil, Tail(path), log, self._gate.job_terms.log_size)
         self._feed(taken, watch, report=False)
-        mark = lease.environment[MARK]
         why: Verdict | HeadgateError | str | None = None
-        while carriers([mark]):
+        while self._gate.crew.programs(lease):
             number = _next_signal(_LOOK)
             if number in _STOPPING:
                 os._exit(1)  # the program goes on, and somebody else will look after it
             self._feed(taken, watch)
             why = self._ending.get(job.id) or vigil.verdict(_now())
             if why:
-                self._end_program(mark, None, self._grace(spec))
+                self._end_program(lease, None, self._grace(spec))
                 break
         self._feed(taken, watch, to_end=True)
         watch.close()

@@ -11,6 +11,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from headgate.core.vigil import fit_to_show
+
 _CHUNK = 1024 * 1024
 _LONGEST_LINE = 64 * 1024
 _HEAD = 64 * 1024
@@ -31,7 +33,7 @@ def open_log(path: Path) -> int:
 
 
 class Tail:
-    """Reads the lines that a growing file gets."""
+    """Reads the lines that a growing file gets: its beginning, and then as much as one can."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -51,20 +53,23 @@ class Tail:
         size = self.size()
         if size < self._at:  # somebody has emptied it
             self._at, self._rest = 0, b""
-        if size - self._at > _CHUNK:  # more than anyone reads at once: go on with the latest
-            self._at, self._rest = size - _CHUNK, b""
         found: list[bytes] = []
-        while more := os.pread(self._fd, _CHUNK, self._at):
-            self._at += len(more)
-            *complete, self._rest = _BREAK.split(self._rest + more)
-            self._rest = self._rest[-_LONGEST_LINE:]
-            found += complete
-            if len(more) < _CHUNK:
-                break
+        if size - self._at > _CHUNK:  # more than anyone reads at once: go on with the latest
+            if not self._at:
+                found += self._read(_HEAD)
+            self._at, self._rest = size - _CHUNK, b""
+        found += self._read(_CHUNK)
         if to_end and self._rest:
             found.append(self._rest)
             self._rest = b""
         return [line.decode("utf-8", "replace") for line in found if line]
+
+    def _read(self, most: int) -> list[bytes]:
+        more = os.pread(self._fd, most, self._at)
+        self._at += len(more)
+        *complete, self._rest = _BREAK.split(self._rest + more)
+        self._rest = self._rest[-_LONGEST_LINE:]
+        return complete
 
 
 def trim(fd: int, most: int) -> bool:
@@ -105,16 +110,7 @@ def last_line(path: Path) -> str:
     except OSError:
         return ""
     lines = [line for line in _BREAK.split(data) if line.strip(b" \t\0")]
-    return readable(lines[-1].decode("utf-8", "replace")) if lines else ""
-
-
-_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
-
-
-def readable(line: str, most: int = 200) -> str:
-    """A line without colours and other effects, and not too long."""
-    text = _CONTROL.sub("", line[:4096])
-    return "".join(c if c.isprintable() else " " for c in text).strip()[:most]
+    return fit_to_show(lines[-1].decode("utf-8", "replace")) if lines else ""
 
 
 def remove(folder: Path, job: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from headgate import config
 from headgate.core.views import Event
 from headgate.errors import StoreError
 from headgate.gate import Gate
@@ -36,7 +37,7 @@ class Worker:
 
     def __init__(self, places: Places, say: Callable[[Event], None]) -> None:
         self._places = places
-        warm()
+        warm(Path(places.config) if places.config else config.find())
         self._nursery = Nursery(run_order)
         self._gate = Gate.open(places.store, config=places.config)
         self._crew = self._gate.crew
@@ -112,8 +113,7 @@ class Worker:
         for id in ids:
             if now - self._asked.get(id, -_ASK_AGAIN) >= _ASK_AGAIN:
                 self._asked[id] = now
-                store, config = self._places
-                order = {"store": store, "config": config, "job": id, "worker": self._crew.me}
+                order = {"store": self._places.store, "job": id, "worker": self._crew.me}
                 if not self._nursery.ask(**order, adopt=adopt):
                     self.begin_anew = True  # this process has threads by now, and cannot fork
                     self._stopping = True

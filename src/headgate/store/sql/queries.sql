@@ -107,7 +107,7 @@ SELECT count(*) FROM ticket
 WHERE lane = ? AND (urgency, since, id) >= (?, ?, ?) AND (urgency, since, id) < (?, ?, ?)
 
 -- name: add_lease
-INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: drop_lease
 DELETE FROM lease WHERE id = ? RETURNING *
@@ -135,7 +135,8 @@ SELECT machine, key, cls, sum(weight), count(*) FROM lease WHERE chain = 0
 GROUP BY machine, key, cls
 
 -- name: change_lease
-UPDATE lease SET member = ?, chain = ?, lender = ?, pid = ?, cancel = ?, state = ?, tokens = ?
+UPDATE lease SET member = ?, life = ?, chain = ?, lender = ?, pid = ?, cancel = ?, state = ?,
+    tokens = ?
 WHERE id = ?
 
 -- name: rests
