@@ -130,22 +130,24 @@ class Crew:
 
         def do(ledger: Ledger) -> None:
             _set_works(ledger, self.me, works=0)
-            for job in jobs.to_start(ledger, self.me):
-                leave.release(ledger, job.id, "lost", "its worker was stopped")
+            for lease in jobs.to_start(ledger, self.me):
+                leave.release(ledger, lease.id, "lost", "its worker was stopped")
             ledger.unsettled = True
 
         self._clerk.run(do)
         self._clerk.on_call = None
 
-    def to_start(self) -> list[int]:
-        """The jobs that were given to this worker."""
-        return self._clerk.read(lambda ledger: jobs.ids(jobs.to_start(ledger, self.me)))
+    def to_start(self) -> list[tuple[int, int]]:
+        """The jobs that were given to this worker, each with when it was."""
+        return self._clerk.read(
+            lambda ledger: [(it.id, it.granted) for it in jobs.to_start(ledger, self.me)]
+        )
 
-    def unminded(self) -> list[int]:
-        """Jobs whose runner is gone while their program lives on."""
+    def unminded(self) -> list[tuple[int, str]]:
+        """Jobs whose runner is gone while their program lives on, each with that runner."""
         return self._clerk.read(
             lambda ledger: [
-                lease.id
+                (lease.id, lease.member)
                 for lease in jobs.unminded(ledger)
                 if (job := ledger.tx.job(lease.id)) is not None and job.code != "starting"
             ]

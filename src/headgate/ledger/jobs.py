@@ -348,10 +348,15 @@ def pick_up(ledger: Ledger) -> None:
             _conclude(ledger, job, end)
 
 
-def to_start(ledger: Ledger, me: str) -> list[Job]:
-    """Jobs that were given to a worker and not started yet."""
-    jobs = (ledger.tx.job(lease.id) for lease in ledger.tx.job_leases() if lease.member == me)
-    return [job for job in jobs if job is not None and job.code == "starting"]
+def to_start(ledger: Ledger, me: str) -> list[Lease]:
+    """The leases of jobs that were given to a worker and not started yet."""
+    return [
+        lease
+        for lease in ledger.tx.job_leases()
+        if lease.member == me
+        and (job := ledger.tx.job(lease.id)) is not None
+        and job.code == "starting"
+    ]
 
 
 def slow_workers(ledger: Ledger) -> set[str]:

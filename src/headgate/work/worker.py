@@ -3,7 +3,7 @@
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from headgate.work.nursery import Nursery
 
 _TICK = 1.0
 _ASK_AGAIN = 5.0
+_MANY = 1_000
 _CLEAN = 60.0
 _RELIEF = 5.0
 """Seconds that memory has to come back before the next job is parked for it."""
@@ -47,7 +48,7 @@ class Worker:
         self._stopping = False
         self.begin_anew = False
         """Whether it ended because it has to be started again: its nursery was killed."""
-        self._asked: dict[int, float] = {}
+        self._asked: dict[tuple[int, int | str], float] = {}
         self._next_clean = 0.0
         self._next_relief = 0.0
         self._told = 0
@@ -108,18 +109,20 @@ class Worker:
             if danger is not None and self._crew.relieve(danger.note):
                 self._next_relief = time.monotonic() + _RELIEF
 
-    def _start(self, ids: list[int], *, adopt: bool) -> None:
+    def _start(self, given: Sequence[tuple[int, int | str]], *, adopt: bool) -> None:
+        """Have a runner for each, and ask once more if nothing came of it."""
         now = time.monotonic()
-        for id in ids:
-            if now - self._asked.get(id, -_ASK_AGAIN) >= _ASK_AGAIN:
-                self._asked[id] = now
+        for each in given:
+            id, _ = each
+            if now - self._asked.get(each, -_ASK_AGAIN) >= _ASK_AGAIN:
+                self._asked[each] = now
                 order = {"store": self._places.store, "job": id, "worker": self._crew.me}
                 if not self._nursery.ask(**order, adopt=adopt):
                     self.begin_anew = True  # this process has threads by now, and cannot fork
                     self._stopping = True
                     return
-        if not adopt:
-            self._asked = {id: at for id, at in self._asked.items() if id in ids or now - at < 1}
+        if len(self._asked) > _MANY:
+            self._asked = {it: at for it, at in self._asked.items() if now - at < _ASK_AGAIN}
 
     def _tell(self) -> None:
         while news := self._gate.events(after=self._told, most=1_000):
