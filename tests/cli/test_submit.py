@@ -308,7 +308,7 @@ def test_a_mistake_in_a_batch(box: JobBox, ask: Ask, line: str, message: str) ->
 def test_all_mistakes_of_a_batch_are_told_at_once(box: JobBox) -> None:
     """Each with its line, up to twenty; nothing is submitted."""
     good, bad = '{"command": ["true"], "name": "n"}', '{"command": 5}'
-    said = box.ask("submit", "--batch", "-", text="\n".join([good, bad, "", good, "x", bad]))
+    said = box.ask("submit", "--batch", "-", text=f"{good}\n{bad}\n\n{good}\nx\n{bad}")
     assert [line.partition(":")[0] for line in said.err.splitlines()] == [
         "headgate",
         "line 2",

@@ -73,7 +73,7 @@ def test_output_and_errors_go_to_one_log_in_order(box: JobBox) -> None:
 
 
 @pytest.mark.parametrize(
-    "words, exit, code, reason",
+    "words, ended, code, reason",
     [
         (("sh", "-c", "exit 3"), "3:0", "exit", "exit 3"),
         (("sh", "-c", "exit 255"), "255:0", "exit", "exit 255"),
@@ -85,16 +85,16 @@ def test_output_and_errors_go_to_one_log_in_order(box: JobBox) -> None:
     ],
 )
 def test_how_a_program_failed(
-    box: JobBox, words: tuple[str, ...], exit: str, code: str, reason: str
+    box: JobBox, words: tuple[str, ...], ended: str, code: str, reason: str
 ) -> None:
     """Its own code or its signal, or why it could not be started at all."""
     box.worker()
     id = _run(box, "--", *words, code=1)
     job = box.job(id)
-    assert (job["state"], job["exit"], job["code"]) == ("failed", exit, code)
+    assert (job["state"], job["exit"], job["code"]) == ("failed", ended, code)
     assert job["reason"].startswith(reason)
     (run,) = job["attempts"]
-    assert (run["exit"], run["code"], run["reason"]) == (exit, code, job["reason"])
+    assert (run["exit"], run["code"], run["reason"]) == (ended, code, job["reason"])
 
 
 def test_a_folder_that_is_gone(box: JobBox) -> None:
