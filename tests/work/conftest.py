@@ -1,17 +1,49 @@
 """A box in which jobs are submitted and worked on, by real processes."""
 
 import json
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.support import HEADGATE, LONG, STEADY, Box, Program, until
 
 
+class Said(NamedTuple):
+    """How a verb ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
 class JobBox(Box):
     """A box with what tests of jobs do again and again."""
+
+    def ask(
+        self, *words: str, text: str | bytes = "", env: Mapping[str, str] | None = None
+    ) -> Said:
+        """Run a verb to its end, however it ends, with some text as its input."""
+        done = subprocess.run(
+            [HEADGATE, *words],
+            input=text.encode() if isinstance(text, str) else text,
+            env={**self.env, **(env or {})},
+            capture_output=True,
+            timeout=LONG,
+            check=False,
+        )
+        return Said(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def asked(self, *words: str) -> Any:  # noqa: ANN401 - any JSON
+        """What a verb says in JSON."""
+        return json.loads(self.headgate(*words, "--json"))
+
+    def batch(self, *jobs: Mapping[str, object]) -> list[int]:
+        """The ids of jobs that were submitted together."""
+        text = "".join(f"{json.dumps(job)}\n" for job in jobs)
+        return [int(id) for id in self.ask("submit", "-q", "--batch", "-", text=text).out.split()]
 
     def worker(self, *words: str) -> Program:
         """A worker that is up."""

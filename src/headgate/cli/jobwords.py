@@ -119,11 +119,11 @@ def from_lines(lines: Iterable[str], gate: Gate) -> list[Draft]:
         if not line.strip():
             continue
         try:
-            entry = json.loads(line)
+            entry = _json(line)
             drafts.append(read(entry, gate, names))
             if entry.get("name"):
                 names[str(entry["name"])] = -len(drafts)
-        except (UsageError, ValueError, RecursionError) as error:
+        except UsageError as error:
             wrong.append(f"line {number}: {error}")
             drafts.append(draft(["?"]))
         if len(drafts) > _MOST_JOBS:
@@ -133,6 +133,15 @@ def from_lines(lines: Iterable[str], gate: Gate) -> list[Draft]:
         tail = [f"and {more} more like these"] if more > 0 else []
         raise UsageError("\n".join(["nothing was submitted:", *wrong[:_MOST_MISTAKES], *tail]))
     return drafts
+
+
+def _json(line: str) -> Any:  # noqa: ANN401 - whatever it is
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"no JSON: {error.msg} at column {error.colno}") from None
+    except (ValueError, RecursionError):
+        raise UsageError("no JSON: a number is too long, or it is nested too deeply") from None
 
 
 def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft:
@@ -145,9 +154,7 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
     terms = gate.job_terms
     argv = _command(said.get("command"))
     keys = _keys(said)
-    env = said.get("env") or {}
-    if not isinstance(env, dict) or not all(isinstance(text, str) for text in env.values()):
-        raise UsageError(f"bad env {shown(env)}: expected an object of texts")
+    env = _env(said.get("env"))
     if not keys:
         found = gate.key_of(argv, {**os.environ, **env})
         keys = [found] if found else []
@@ -215,6 +222,17 @@ def _text(said: Mapping[str, Any], name: str) -> str | None:
     found = said.get(name)
     if found is not None and not isinstance(found, str):
         raise UsageError(f"bad {name} {shown(found)}: expected text")
+    return found
+
+
+def _env(found: object) -> dict[str, str]:
+    if not found:
+        return {}
+    if not isinstance(found, dict):
+        raise UsageError(f"bad env {shown(found)}: expected an object of texts")
+    for name, value in found.items():
+        if not isinstance(value, str):  # the others may be secrets
+            raise UsageError(f"bad env {shown(name)}: {shown(value)} is no text")
     return found
 
 

@@ -78,9 +78,8 @@ def _warn(draft: Draft, gate: Gate) -> None:
 
 def _batch(name: str, gate: Gate) -> list[Draft]:
     try:
-        if name == "-":
-            return jobwords.from_lines(sys.stdin, gate)
-        with open(name, encoding="utf-8") as file:  # noqa: PTH123 - any name
+        which = 0 if name == "-" else name  # JSON is UTF-8, whatever the locale says of stdin
+        with open(which, encoding="utf-8", closefd=bool(which)) as file:
             return jobwords.from_lines(file, gate)
     except UnicodeDecodeError:
         raise UsageError(f"{name}: expected UTF-8 text, a line of JSON for each job") from None
