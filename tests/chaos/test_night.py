@@ -6,7 +6,8 @@ killed with `kill -9`. In the end every job has ended exactly once, with a reaso
 own log shows no more at once than was allowed; no job ever ran twice at the same time; no session
 lost or repeated a step; and no agent that only retried lived longer than its patience and 5 s.
 
-HEADGATE_CHAOS_SECONDS says how long things are killed for.
+HEADGATE_CHAOS_SECONDS says how long things are killed for, and so how much work there is: with 3600,
+200 jobs for an hour.
 """
 
 import json
@@ -30,7 +31,9 @@ from tests.work.conftest import JobBox
 SECONDS = float(os.environ.get("HEADGATE_CHAOS_SECONDS") or 12)
 JOBS = round(min(200, max(24, SECONDS)))
 CAP, SEATS, PATIENCE = 6, 4, 3.0
-REQUESTS = 4
+STEP = 0.25
+"""About how many seconds an agent takes for a step, when nothing goes wrong."""
+REQUESTS = max(4, round(SECONDS * SEATS / 2 / JOBS / STEP))
 WEATHER = (
     ({"cap": CAP, "overload": 0.0}, 2.0),
     ({"cap": 2}, 2.0),

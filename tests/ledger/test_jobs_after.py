@@ -98,7 +98,7 @@ def test_after_one_that_has_ended_already(yard: Yard) -> None:
 
 def test_after_one_that_never_was(yard: Yard) -> None:
     """A job cannot come after one that is not there."""
-    with pytest.raises(UsageError, match="bad --after 99"):
+    with pytest.raises(UsageError, match="bad --after 99: there is no such job"):
         yard.submit(after=(99,))
 
 
@@ -179,6 +179,15 @@ def test_waiting_for_others_does_not_expire(yard: Yard) -> None:
     assert yard.state(second) == "queued"
     yard.wait(1)
     assert yard.state(second) == "expired"
+
+
+def test_two_that_expire_together_end_once_each(yard: Yard) -> None:
+    """One that comes after another and is due at the same moment has failed, and is not expired."""
+    first = yard.submit(expires=1_000)
+    second = yard.submit(after=(first,), expires=1_000, hold=True)
+    yard.wait(1_000)
+    assert yard.state(first, second) == "expired failed"
+    assert _ends(yard, first, second) == [1, 1]
 
 
 @pytest.mark.timeout(120)

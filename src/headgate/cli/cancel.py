@@ -19,7 +19,7 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Cancel each; one that cannot be cancelled does not keep the others."""
     gate = open_anyway(args)
-    grace = gate.grace if args.grace is None else parse_duration(args.grace, "grace") / 1000
+    grace = None if args.grace is None else parse_duration(args.grace, "grace") / 1000
     results, code = [], 0
     for text in args.ids:
         try:

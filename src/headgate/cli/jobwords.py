@@ -151,7 +151,10 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
     if not keys:
         found = gate.key_of(argv, {**os.environ, **env})
         keys = [found] if found else []
-    expires = said.get("expires", None if terms.expires is None else terms.expires / 1000)
+    expires = said.get("expires")
+    if expires is None:
+        expires = "never" if terms.expires is None else terms.expires / 1000
+    retries = _whole(said, "retries", 0, 0, 999)
     return draft(
         argv,
         key=keys[0] if keys else None,
@@ -164,12 +167,12 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
         cwd=_text(said, "cwd"),
         env=env,
         after=_after(said.get("after", ()), names),
-        hold=bool(said.get("hold")),
+        hold=_flag(said, "hold") or False,
         expires=expires,
-        retries=_whole(said, "retries", 0, 0, 1000),
-        escalate=bool(said.get("escalate")),
+        retries=retries,
+        escalate=_flag(said, "escalate") or False,
         fallback_after=_time(said, "fallback_after", terms.fallback_after),
-        attempts=_whole(said, "attempts", terms.attempts, 1, 1000),
+        attempts=_whole(said, "attempts", max(terms.attempts, retries + 1), 1, 1000),
         backoff=terms.backoff,
         longest_backoff=terms.longest_backoff,
         grace=_time(said, "grace", None),
@@ -179,8 +182,8 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
 
 def _terms(said: Mapping[str, Any]) -> dict[str, int | bool | None]:
     found: dict[str, int | bool | None] = {}
-    if said.get("park") is not None:
-        found["park"] = bool(said["park"])
+    if (park := _flag(said, "park")) is not None:
+        found["park"] = park
     for name in _TIMES:
         if said.get(name) is not None:
             found[name] = _time(said, name, None)
@@ -212,6 +215,13 @@ def _text(said: Mapping[str, Any], name: str) -> str | None:
     found = said.get(name)
     if found is not None and not isinstance(found, str):
         raise UsageError(f"bad {name} {shown(found)}: expected text")
+    return found
+
+
+def _flag(said: Mapping[str, Any], name: str) -> bool | None:
+    found = said.get(name)
+    if found is not None and not isinstance(found, bool):
+        raise UsageError(f"bad {name} {shown(found)}: expected true or false")
     return found
 
 

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
 from headgate.cli.common import open_anyway, parse_id, say
@@ -30,26 +31,28 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Copy the log to stdout."""
     id = parse_id(args.id)
+    lines = None if args.lines is None else whole(args.lines, "-n", least=0)
+    attempt = None if args.attempt is None else whole(args.attempt, "--attempt")
+    if attempt is not None and args.follow:
+        raise UsageError("-f follows the last attempt; use it without --attempt")
     with open_anyway(args) as gate:
         job = gate.jobs.status(id)
-        attempt = job.attempts if args.attempt is None else whole(args.attempt, "--attempt")
-        if not attempt and not args.follow:
+        if args.follow and not args.path:
+            return _follow(gate, id, lines)
+        if not job.attempts:
             raise UsageError(f"job {id} has not been started yet: it is {job.state}")
-        if attempt > max(1, job.attempts):
-            raise UsageError(f"job {id} has had {job.attempts} attempts, not {attempt}")
+        if attempt is not None and attempt > job.attempts:
+            raise UsageError(f"job {id} has no attempt {attempt}, its last is {job.attempts}")
+        path = _path(gate, id, attempt or job.attempts)
         if args.path:
-            print(_path(gate, id, attempt))
+            print(path)
             return 0
-        if args.follow:
-            return _follow(gate, id, args)
-        path = _path(gate, id, attempt)
         try:
             fd = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
             raise UsageError(f"the log of job {id} is gone: {path}") from None
         try:
-            start = 0 if args.lines is None else _tail(fd, whole(args.lines, "-n", least=0))
-            _copy(fd, start)
+            _copy(fd, _start(fd, lines))
         finally:
             os.close(fd)
     return 0
@@ -64,53 +67,74 @@ def _path(gate: Gate, id: int, attempt: int) -> Path:
 def _copy(fd: int, at: int) -> int:
     """Copy a file from a position on, without the part that was given back; where it ended."""
     size = os.fstat(fd).st_size
-    while at < size:
-        at = _data(fd, at)
-        more = os.pread(fd, _CHUNK, at)
-        if not more:
-            break
-        sys.stdout.buffer.write(more)
-        at += len(more)
+    last = b"\n"
+    for start, end in _parts(fd, at, size):
+        if start > at:
+            sys.stdout.buffer.write(b"" if last == b"\n" else b"\n")
+            sys.stdout.buffer.flush()
+            say(f"{start - at} bytes are left out here: the log had become too large")
+        at = start
+        while at < end and (more := os.pread(fd, min(_CHUNK, end - at), at)):
+            sys.stdout.buffer.write(more)
+            at += len(more)
+            last = more[-1:]
     sys.stdout.buffer.flush()
     return at
 
 
-def _data(fd: int, at: int) -> int:
-    try:
-        return os.lseek(fd, at, os.SEEK_DATA)
-    except (OSError, AttributeError):  # nothing but holes, or a file system without any
-        return at
+def _parts(fd: int, at: int, size: int) -> Iterator[tuple[int, int]]:
+    """Where a file has something in it, from a position on."""
+    while at < size:
+        try:
+            start = os.lseek(fd, at, os.SEEK_DATA)
+            end = min(size, os.lseek(fd, start, os.SEEK_HOLE))
+        except AttributeError:  # a system that knows no holes
+            start, end = at, size
+        except OSError:  # nothing but a hole is left
+            return
+        yield start, end
+        at = end
 
 
-def _tail(fd: int, lines: int) -> int:
-    """Where the last so many lines begin."""
-    at = os.fstat(fd).st_size
-    found = 0 if at and os.pread(fd, 1, at - 1) != b"\n" else -1
-    while at > 0:
-        start = max(0, at - _CHUNK)
-        data = os.pread(fd, at - start, start)
-        for index in range(len(data) - 1, -1, -1):
-            if data[index] == 10:
-                found += 1
-                if found >= lines:
-                    return start + index + 1
-        at = start
+def _start(fd: int, lines: int | None) -> int:
+    """Where to begin so that the last so many lines are shown, or all of them."""
+    if lines is None:
+        return 0
+    size = os.fstat(fd).st_size
+    if not lines or not size:
+        return size
+    breaks = lines + (os.pread(fd, 1, size - 1) == b"\n")
+    for start, end in reversed(list(_parts(fd, 0, size))):
+        at = end
+        while at > start:
+            first = max(start, at - _CHUNK)
+            data = os.pread(fd, at - first, first)
+            here = data.count(b"\n")
+            if here >= breaks:
+                index = len(data)
+                for _ in range(breaks):
+                    index = data.rfind(b"\n", 0, index)
+                return first + index + 1
+            breaks -= here
+            at = first
     return 0
 
 
-def _follow(gate: Gate, id: int, args: Namespace) -> int:
+def _follow(gate: Gate, id: int, lines: int | None) -> int:
     """Copy what comes, over all attempts, until the job has ended."""
     fd, shown, at = -1, 0, 0
     try:
         while True:
             job = gate.jobs.status(id)
-            if job.attempts > shown and (path := _path(gate, id, job.attempts)).exists():
+            for number in range(shown + 1 if shown else job.attempts, job.attempts + 1):
+                if not (path := _path(gate, id, number)).exists():
+                    continue
                 if fd >= 0:
                     _copy(fd, at)
                     os.close(fd)
-                    say(f"attempt {job.attempts}")
-                fd, shown = os.open(path, os.O_RDONLY), job.attempts
-                at = 0 if args.lines is None else _tail(fd, whole(args.lines, "-n", least=0))
+                    say(f"attempt {number}")
+                fd = os.open(path, os.O_RDONLY)
+                at, shown = 0 if shown else _start(fd, lines), number
             if fd >= 0:
                 at = _copy(fd, at)
             if job.state in ENDED:

@@ -114,6 +114,7 @@ def as_json(queue: Queue, running: int, ended: list[JobStatus] | None = None) ->
         "aside": [job_json(job) for job in queue.aside],
         "total_running": running,
         "total_waiting": queue.total_waiting,
+        "total_aside": queue.total_aside,
     }
     return found if ended is None else {**found, "ended": [job_json(job) for job in ended]}
 
@@ -151,7 +152,9 @@ def lines(queue: Queue, pen: draw.Pen, *, skip: int = 0, running: int = 0) -> li
     drawn += ["", pen.paint(f"{queue.total_waiting} waiting{_part(queue, skip)}", "bold")]
     drawn += draw.table(_WAITING, [_waiting(work) for work in queue.waiting], pen)
     if queue.aside:
-        drawn += ["", pen.paint(f"{len(queue.aside)} not in the line", "bold")]
+        total, listed = queue.total_aside, len(queue.aside)
+        part = f" (the first {listed})" if listed < total else ""
+        drawn += ["", pen.paint(f"{total} not in the line{part}", "bold")]
         drawn += draw.table(_ASIDE, [_aside(job) for job in queue.aside], pen)
     return drawn
 

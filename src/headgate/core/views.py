@@ -192,6 +192,7 @@ class Queue(NamedTuple):
     total_waiting: int
     aside: tuple[JobStatus, ...] = ()
     """Jobs that wait for something else than seats: a person, another job, their next try."""
+    total_aside: int = 0
 
 
 class Event(NamedTuple):

@@ -6,8 +6,9 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from headgate.core.jobs import load
 from headgate.errors import HeadgateError, UsageError
-from headgate.gate.strays import end, programs
+from headgate.gate.strays import carriers, end, programs
 from headgate.ledger import hands, leave
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lease, Member
@@ -18,14 +19,20 @@ if TYPE_CHECKING:
 
 _BY_HAND = "cancelled by hand"
 _SOON = 0.02
+_SECOND = 1.0
+_PATIENCE = 5.0
+"""For how many seconds what was killed is waited for."""
 
 
-def cancel(clerk: "Clerk", id: int, grace: float) -> str:
+def cancel(clerk: "Clerk", id: int, grace: float | None, usual: float) -> str:
     """Take a ticket out of the line, or end the program that holds a lease.
 
-    A lease that its process minds is ended by that process. One that nobody minds any more is ended
-    from here. Either way its seats are freed by the end of the program, never before.
+    A lease that its process minds is ended by that process, and from here if that one is more
+    patient than `grace`. One that nobody minds any more is ended from here. Either way its seats
+    are freed by the end of the program, never before.
     """
+    if grace is None:
+        grace = clerk.read(lambda ledger: _own_grace(ledger, id)) or usual
     before = clerk.read(lambda ledger: _holder(ledger, id))  # the dead are buried first
     orphaned = before is not None and not clerk.roll.listening(before.id)
     if before is not None and orphaned and before.pid_space != pid_space():
@@ -35,22 +42,32 @@ def cancel(clerk: "Clerk", id: int, grace: float) -> str:
     lease = clerk.run(lambda ledger: _ask_to_end(ledger, id))
     if lease is None:
         return "withdrawn"
+    mark = leave.mark(clerk.uid(), id)
     if orphaned:
-        mark = leave.mark(clerk.uid(), id)
         end(partial(programs, clerk.roll, lease.member, mark), grace)
-    deadline = time.monotonic() + grace + 5
+    deadline = time.monotonic() + grace
     while clerk.read(lambda ledger: ledger.tx.lease(id)) is not None:
-        if time.monotonic() > deadline:
+        late = time.monotonic() - deadline
+        if late > _PATIENCE:
             raise HeadgateError(
-                f"{id} was asked to end and still runs after {grace + 5:.0f}s; "
+                f"{id} was asked to end and still runs after {grace + _PATIENCE:.0f}s; "
                 "its seats stay taken until it ends"
             )
-        _await_end(clerk, lease.member)
+        if late >= 0 and before is not None and before.pid_space == pid_space():
+            end(lambda: carriers([mark]).get(mark, ()), 0.0, patience=_SECOND)
+        _await_end(clerk, lease.member, _SECOND if late >= 0 else min(_SECOND, -late))
     return "ended"
 
 
-def _await_end(clerk: "Clerk", member: str) -> None:
-    """Sleep until a member has ended, a second at most: a member may outlive a lease."""
+def _own_grace(ledger: Ledger, id: int) -> float | None:
+    """How many seconds a job was given to end, if it was."""
+    job = ledger.tx.job(id)
+    own = None if job is None else load(job.spec).grace
+    return None if own is None else own / 1000
+
+
+def _await_end(clerk: "Clerk", member: str, seconds: float) -> None:
+    """Sleep until a member has ended, for a while at most: a member may outlive a lease."""
     pipe = clerk.roll.watch(member)
     if pipe is None:
         time.sleep(_SOON)
@@ -58,7 +75,7 @@ def _await_end(clerk: "Clerk", member: str) -> None:
     try:
         poll = select.poll()
         poll.register(pipe, 0)
-        poll.poll(1000)
+        poll.poll(seconds * 1000)
     finally:
         os.close(pipe)
 

@@ -9,15 +9,12 @@ It is the lookout's thread.
 
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from headgate.core.views import Waiting
 from headgate.errors import (
     CancelledWorkError,
     GateClosedError,
@@ -25,6 +22,7 @@ from headgate.errors import (
     StoreError,
     StoreUnavailableError,
 )
+from headgate.gate import news
 from headgate.gate.errand import Errand, Terms, Undo, Wish
 from headgate.gate.lease import Lease
 from headgate.gate.lookout import Lookout
@@ -32,7 +30,7 @@ from headgate.gate.poller import Poller
 from headgate.gate.roll import FolderRoll, HomeRoll, Roll
 from headgate.gate.telling import running_loop, tell
 from headgate.gate.watchtower import Watchtower
-from headgate.ledger import admit, jobtime, leave, look, upstream, watch
+from headgate.ledger import admit, jobtime, leave, upstream, watch
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member, Tx
 from headgate.store.base import Store
@@ -43,8 +41,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PATIENCE = 3.0
-_CURIOUS = 500
-"""How many of those who wait longest hear of their new position within a second."""
 
 
 class Clerk:
@@ -54,7 +50,12 @@ class Clerk:
     """How many errands may share a transaction."""
 
     def __init__(
-        self, store: Store, pages: Pages, refresh: Callable[[], None], view: str = ""
+        self,
+        store: Store,
+        pages: Pages,
+        refresh: Callable[[], None],
+        rules: "Callable[[], tuple[Rule, ...]]",
+        view: str = "",
     ) -> None:
         self.store = store
         self.machine = machine_id()
@@ -69,7 +70,7 @@ class Clerk:
         self.closed = ""
         self.on_call: Callable[[], None] | None = None
         """Told whenever there may be news; a worker, which starts jobs, has one."""
-        self.rules: Callable[[], tuple[Rule, ...]] = _builtin_rules
+        self.rules = rules
         """How to read what upstream answers."""
         self.poller = Poller(self)
         self._watchtower = Watchtower(pages)
@@ -357,75 +358,27 @@ class Clerk:
 
     def catch_up(self) -> bool:
         """Learn what others did for this process; True if something needs a transaction."""
-        told: list[Errand] = []
         with self._lock:
             if self.closed:
                 return False
             with self.store.transaction(write=False) as tx:
-                ledger = self._ledger(tx)
-                mine = {lease.id: lease for lease in tx.leases_of(self.roll.me)}
-                granted = [
-                    (wish, wish.terms(ledger))
-                    for id in mine
-                    if (wish := self.waiters.get(id)) is not None
-                ]
-                gone = self._gone(ledger, set(mine))
-                ends = [
-                    (self.leases[id], row.cancel)
-                    for id, row in mine.items()
-                    if row.cancel and id in self.leases
-                ]
-                spots, stuck = self._spots(ledger)
-                plan = watch.plan(ledger, self.roll.me, waiting=self.attentive)
-            told += self._apply_news(granted, gone)
+                found = news.gather(self._ledger(tx), self)
+            for wish, terms in found.granted:
+                del self.waiters[wish.id]
+                wish.take(terms)
+            for wish, why in found.gone:
+                del self.waiters[wish.id]
+                wish.fail(CancelledWorkError(why))
             leaving = self.lookout.on_watch and not self.attentive
             if not leaving:  # else the post is handed on first, in a transaction
-                self.lookout.follow(plan)
-        tell([(errand, errand.finish) for errand in told])
-        tell([(wish, partial(wish.news, spot)) for wish, spot in spots])
-        for lease, why in ends:
+                self.lookout.follow(found.plan)
+        tell([(wish, wish.finish) for wish, _ in (*found.granted, *found.gone)])
+        tell([(wish, partial(wish.news, spot)) for wish, spot in found.spots])
+        for lease, why in found.ends:
             lease.end(CancelledWorkError(why))
         if self.on_call is not None:
             self.on_call()
-        return stuck or plan.vacant or leaving
-
-    def _gone(self, ledger: Ledger, mine: set[int]) -> list[tuple[Wish, str]]:
-        """Tickets of this process that somebody took out of the line."""
-        waiting = len(self.waiters) - len(mine & self.waiters.keys())
-        if ledger.tx.count_tickets_of(self.roll.me) >= waiting:
-            return []
-        left = {ticket.id for ticket in ledger.tx.tickets_of(self.roll.me)}
-        gone = [wish for id, wish in self.waiters.items() if id not in left and id not in mine]
-        return [(wish, _last_words(ledger, wish.id)) for wish in gone]
-
-    def _spots(self, ledger: Ledger) -> tuple[list[tuple[Wish, Waiting]], bool]:
-        """Where those stand who want to know, and whether anyone waits who need not."""
-        if not self.attentive:
-            return [], False
-        survey = look.Survey(ledger)
-        wishes = (wish for wish in self.waiters.values() if wish.on_wait is not None)
-        curious = list(islice(wishes, _CURIOUS))
-        spots = look.waiting(ledger, [wish.id for wish in curious], time.time())
-        stuck = any(not reasons for reasons in survey.blocked.values())
-        stuck = stuck or bool(leave.find_dead(ledger))  # the watchman may have been stopped
-        return [(wish, spots[wish.id]) for wish in curious if wish.id in spots], stuck
-
-    def _apply_news(
-        self, granted: list[tuple[Wish, Terms]], gone: list[tuple[Wish, str]]
-    ) -> list[Errand]:
-        for wish, terms in granted:
-            del self.waiters[wish.id]
-            wish.take(terms)
-        for wish, why in gone:
-            del self.waiters[wish.id]
-            wish.fail(CancelledWorkError(why))
-        return [wish for wish, _ in (*granted, *gone)]
-
-
-def _builtin_rules() -> "tuple[Rule, ...]":
-    from headgate.core.verdicts import BUILTIN
-
-    return BUILTIN
+        return found.stuck or found.plan.vacant or leaving
 
 
 class _Held:
@@ -466,8 +419,3 @@ def _catch_up_on_time(ledger: Ledger) -> None:
     """Do what was not done because nobody was there: bury the dead, see to jobs that are due."""
     leave.sweep(ledger)
     jobtime.tick(ledger)
-
-
-def _last_words(ledger: Ledger, id: int) -> str:
-    events = ledger.tx.events(-1, 1, id)
-    return events[-1].text if events else "its ticket was removed"

@@ -27,6 +27,10 @@ _STARTING = 20_000
 """Milliseconds after which a job that its worker has not started is given to another."""
 
 
+OnEnd = Callable[[int, HeadgateError], None]
+"""Told that somebody wants a job to end, and why."""
+
+
 class Taken(NamedTuple):
     """A job that is this process's to run."""
 
@@ -145,21 +149,19 @@ class Crew:
             ]
         )
 
-    def begin(self, id: int, worker: str, on_end: Callable[[HeadgateError], None]) -> Taken | None:
+    def begin(self, id: int, worker: str, on_end: OnEnd) -> Taken | None:
         """Take over a job that a worker was given; None if it is not to be had any more."""
         return self._take(partial(jobs.begin, id=id, worker=worker, me=self.me), on_end)
 
-    def adopt(self, id: int, on_end: Callable[[HeadgateError], None]) -> Taken | None:
+    def adopt(self, id: int, on_end: OnEnd) -> Taken | None:
         """Take over a job whose runner was killed."""
         return self._take(partial(jobs.adopt, id=id, me=self.me), on_end)
 
-    def _take(
-        self, do: Callable[[Ledger], Job | None], on_end: Callable[[HeadgateError], None]
-    ) -> Taken | None:
+    def _take(self, do: Callable[[Ledger], Job | None], on_end: OnEnd) -> Taken | None:
         terms = self._run(lambda ledger: _terms(ledger, do(ledger)))
         return None if terms is None else self._mind(terms, on_end)
 
-    def _mind(self, terms: "_Terms", on_end: Callable[[HeadgateError], None]) -> Taken:
+    def _mind(self, terms: "_Terms", on_end: OnEnd) -> Taken:
         job, mark, max_hold = terms
         lease = Lease(
             self._clerk,
@@ -170,13 +172,11 @@ class Crew:
             mark=mark,
             waited=0.0,
         )
-        lease.on_end = on_end
+        lease.on_end = partial(on_end, job.id)
         self._clerk.mind(lease, None if max_hold is None else max_hold / 1000)
         return Taken(job, lease)
 
-    def finish(
-        self, lease: Lease, end: End, worker: str, on_end: Callable[[HeadgateError], None]
-    ) -> Taken | None:
+    def finish(self, lease: Lease, end: End, worker: str, on_end: OnEnd) -> Taken | None:
         """Give a job's seats back and tell how it ended; perhaps there is a next one to run.
 
         Tried until the store has it, unless the store is gone.

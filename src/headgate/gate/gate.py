@@ -78,8 +78,7 @@ class Gate:
         functions = {parse_pattern(name): function for name, function in (usage or {}).items()}
         self._usage = dict.fromkeys(functions, UsageSource("python", call="(this program)"))
         self._pages = Pages(self._pools(), self._config.config.defaults, Gauge())
-        self._clerk = Clerk(store, self._pages, self._reload, view)
-        self._clerk.rules = self.rules
+        self._clerk = Clerk(store, self._pages, self._reload, self.rules, view)
         self._clerk.poller.functions.update(functions)
         self._next_look = 0.0
         _OPEN.add(self)
@@ -199,7 +198,8 @@ class Gate:
         def do(ledger: Ledger) -> Queue:
             wall = time.time()
             found = look.queue(ledger, wall, most, skip)
-            return found._replace(aside=tuple(joblook.aside(ledger, wall, most)))
+            aside = tuple(joblook.aside(ledger, wall, most))
+            return found._replace(aside=aside, total_aside=ledger.tx.count_aside())
 
         return self._clerk.read(do)
 
@@ -279,11 +279,15 @@ class Gate:
         name = parse_pattern(pool)
         return self._clerk.run(lambda ledger: tune.resume(ledger, name))
 
-    def cancel(self, id: int, *, grace: float = 10.0) -> str:
-        """End a piece of work in any state; tells what became of it. Waits until it is so."""
+    def cancel(self, id: int, *, grace: float | None = None) -> str:
+        """End a piece of work in any state; tells what became of it. Waits until it is so.
+
+        After `grace` seconds it is killed: by default as many as its job, or the configuration,
+        gives it.
+        """
         from headgate.gate.cancel import cancel
 
-        return cancel(self._clerk, id, grace)
+        return cancel(self._clerk, id, grace, self.grace)
 
     def notices(self) -> "Notices":
         """The events on their way to the targets of notifications; for one notifier."""

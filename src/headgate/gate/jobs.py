@@ -62,7 +62,7 @@ def draft(
         key = keys[0]
     spec = Spec(
         argv=words,
-        cwd=os.path.abspath(cwd or "."),  # noqa: PTH100 - any text
+        cwd=os.path.abspath(_text(cwd or ".", "cwd")),  # noqa: PTH100 - any text
         env=_environment(env or {}),
         view=view,
         expires=None if expires in (None, "never") else parse_duration(expires, "expires") or 1,
@@ -89,9 +89,7 @@ def _words(command: Sequence[str]) -> tuple[str, ...]:
     if not words or not words[0]:
         raise UsageError("no program given: headgate submit [options] -- CMD...")
     for word in words:
-        if "\0" in word:
-            raise UsageError(f"bad command: {shown(word)} is no text that a program can be given")
-        if len(os.fsencode(word)) > _LONGEST_WORD:
+        if len(os.fsencode(_text(word, "command"))) > _LONGEST_WORD:
             raise UsageError("bad command: a word of more than 128 KiB; put it into a file instead")
     if sum(map(len, words)) > _LONGEST:
         raise UsageError("bad command: more than 1 MiB of words; put them into a file instead")
@@ -102,9 +100,21 @@ def _environment(env: Mapping[str, str]) -> dict[str, str]:
     for name, value in env.items():
         if not _ENV_NAME.match(name):
             raise UsageError(f"bad --env {shown(name)}: expected NAME=VALUE")
-        if "\0" in value or len(value) > _LONGEST_WORD:
-            raise UsageError(f"bad --env {name}: its value is no text that a program can be given")
+        if len(os.fsencode(_text(value, f"--env {name}", secret=True))) > _LONGEST_WORD:
+            raise UsageError(f"bad --env {name}: a value of more than 128 KiB")
     return dict(env)
+
+
+def _text(text: str, what: str, *, secret: bool = False) -> str:
+    """A text that can be handed to a program."""
+    try:
+        fits = b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:  # half a character, as JSON can have it
+        fits = False
+    if not fits:
+        said = "its value" if secret else shown(text)
+        raise UsageError(f"bad {what}: {said} is no text that a program can be given")
+    return text
 
 
 class _Submission(Errand):
@@ -117,6 +127,7 @@ class _Submission(Errand):
 
     def apply(self, ledger: Ledger) -> None:
         """Keep them."""
+        jobs.require(ledger, [id for one in self._drafts for id in one.after if id > 0])
         for one in self._drafts:
             for key in one.spec.models or (one.key,):
                 needs, _ = ledger.needs(key, ledger.machine, one.weight, view=one.spec.view)

@@ -110,7 +110,7 @@ def end(
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
+    with suppress(ProcessLookupError, PermissionError):  # it may have become somebody else's
         os.kill(pid, number)
 
 

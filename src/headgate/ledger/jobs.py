@@ -56,10 +56,8 @@ class Draft(NamedTuple):
 
 def submit(ledger: Ledger, draft: Draft) -> int:
     """Keep a job, and put it into the line unless it has to wait for something else first."""
+    require(ledger, draft.after)
     id = ledger.tx.next_id()
-    for needed in draft.after:
-        if ledger.tx.job(needed) is None:
-            raise UsageError(f"bad --after {needed}: there is no job with this id")
     job = Job(
         id,
         HELD if draft.hold else QUEUED,
@@ -93,6 +91,14 @@ def submit(ledger: Ledger, draft: Draft) -> int:
     else:
         advance(ledger, job)
     return id
+
+
+def require(ledger: Ledger, ids: Iterable[int]) -> None:
+    """Refuse to come after jobs that are not there."""
+    missing = [str(id) for id in dict.fromkeys(ids) if ledger.tx.job(id) is None]
+    if missing:
+        more = ", …" if len(missing) > 5 else ""
+        raise UsageError(f"bad --after {', '.join(missing[:5])}{more}: there is no such job")
 
 
 def advance(ledger: Ledger, job: Job) -> None:

@@ -4,7 +4,7 @@ from headgate.core import line
 from headgate.core.amounts import priority_class, show_duration
 from headgate.core.jobs import EXPIRED, End, load
 from headgate.core.line import Head
-from headgate.ledger.jobs import RELIEF, end_job, enter, sooner, tell_of
+from headgate.ledger.jobs import RELIEF, end_job, enter, ids, sooner, tell_of
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Job
 
@@ -20,7 +20,10 @@ def due(ledger: Ledger) -> bool:
 
 def tick(ledger: Ledger) -> None:
     """Do what time does to jobs: let them expire, come back, or go to their next model."""
-    for job in ledger.tx.due_jobs(ledger.now, _AT_ONCE):
+    for id in ids(ledger.tx.due_jobs(ledger.now, _AT_ONCE)):
+        job = ledger.tx.job(id)
+        if job is None or not job.due:
+            continue  # the end of one before it has ended it, too
         if job.expires and ledger.now >= job.expires:
             ledger.drop_ticket(job.id)
             ledger.unsettled = True

@@ -87,7 +87,8 @@ class Runner:
 
     def __init__(self, store: str | None, config: str | None) -> None:
         self._gate = Gate.open(store, config=config)
-        self._ending: list[HeadgateError] = []
+        self._ending: dict[int, HeadgateError] = {}
+        """Which jobs somebody wants to end, and why: a word may come when its job has ended."""
         self._stopped = ""
 
     def run(self, id: int, worker: str, *, adopt: bool) -> None:
@@ -104,13 +105,12 @@ class Runner:
                 text = f"headgate's own error: {type(error).__name__}: {error}"
                 how = End(LOST, "runner_error", text)
             adopt = False
-            self._ending.clear()
             going_on = worker if not self._stopped else ""
             taken = crew.finish(taken.lease, how, going_on, self._end)
         self._gate.close()
 
-    def _end(self, why: HeadgateError) -> None:
-        self._ending.append(why)
+    def _end(self, id: int, why: HeadgateError) -> None:
+        self._ending[id] = why
         os.kill(os.getpid(), signal.SIGCHLD)
 
     def _attempt(self, taken: Taken) -> End:
@@ -131,6 +131,7 @@ class Runner:
             os.chdir(spec.cwd)
             child = Child(argv, environment, self._gate.life_fd, environment.get("PATH"))
         except OSError as error:
+            os.close(log)
             what = argv[0] if error.filename != spec.cwd else f"in {spec.cwd}"
             text = f"cannot start {what}: {error.strerror}"
             os.close(log)
@@ -175,7 +176,7 @@ class Runner:
                 self._stopped = signal.Signals(number).name
             self._feed(taken, watch)
             why: Verdict | HeadgateError | str | None = (
-                self._ending[0] if self._ending else self._stopped or watch.vigil.verdict(_now())
+                self._ending.get(taken.job.id) or self._stopped or watch.vigil.verdict(_now())
             )
             if why and child.status is None:
                 self._end_program(taken.lease.environment[MARK], child, self._grace(spec))
@@ -211,7 +212,8 @@ class Runner:
                 ours = family(me) - {me} if child.adopts else family(child.pid)
             return (ours | {pid for pids in carriers([mark]).values() for pid in pids}) - {me}
 
-        end(rest, grace)
+        while not end(rest, grace):  # its seats are free when it has ended, and not before
+            grace = 0.0
         if child is not None:
             child.reap()
 
@@ -260,11 +262,12 @@ class Runner:
             if number in _STOPPING:
                 os._exit(1)  # the program goes on, and somebody else will look after it
             self._feed(taken, watch)
-            why = self._ending[0] if self._ending else vigil.verdict(_now())
+            why = self._ending.get(job.id) or vigil.verdict(_now())
             if why:
                 self._end_program(mark, None, self._grace(spec))
                 break
         self._feed(taken, watch, to_end=True)
+        watch.close()
         lost = End(LOST, "lost", "its runner was killed, so nobody knows how it ended")
         lost = lost._replace(session=vigil.session)
         if isinstance(why, HeadgateError):
