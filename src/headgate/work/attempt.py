@@ -170,15 +170,24 @@ class Runner:
                 return why
         return None
 
-    def _feed(
-        self, taken: Taken, watch: Watch, *, to_end: bool = False, report: bool = True
-    ) -> None:
+    def _feed(self, taken: Taken, watch: Watch, *, to_end: bool = False) -> None:
         """Read what is new in the log; what it says about capacity is told at once."""
         for line in watch.tail.lines(to_end=to_end):
             found = watch.vigil.feed(line, _now(), time.time())
-            if found is not None and report:
+            if found is not None:
                 taken.lease.tell(found)
         trim(watch.log, watch.log_size)
+
+    def _catch_up(self, taken: Taken, watch: Watch) -> None:
+        """Read what another runner has read before, perhaps not to its end.
+
+        What is over was told, or is of no use any more; a refusal that still holds is told again.
+        """
+        last = None
+        for line in watch.tail.lines():
+            last = watch.vigil.feed(line, _now(), time.time()) or last
+        if last is not None and watch.vigil.refused_at is not None:
+            taken.lease.tell(last)
 
     def _grace(self, spec: "Spec") -> float:
         return self._gate.grace if spec.grace is None else spec.grace / 1000
@@ -239,7 +248,7 @@ class Runner:
         profile = find(spec.argv, self._gate.profiles())
         vigil = self._vigil(spec, profile, job.key)
         watch = Watch(vigil, Tail(path), log, self._gate.job_terms.log_size)
-        self._feed(taken, watch, report=False)
+        self._catch_up(taken, watch)
         mark = lease.environment[MARK]
         why: Verdict | HeadgateError | str | None = None
         while carriers([mark]):
