@@ -63,6 +63,10 @@ class Client(ABC):
         """The command line of a new session that prints events."""
 
     @abstractmethod
+    def work_on(self, prompt: str) -> list[str]:
+        """The command line of a session that may use a shell, with the model named in it."""
+
+    @abstractmethod
     def resume(self, session: str, prompt: str) -> list[str]:
         """The command line that goes on with a session."""
 
@@ -99,6 +103,9 @@ class Claude(Client):
     def start(self, prompt: str, session: str = "") -> list[str]:
         named = ["--session-id", session] if session else []
         return [self.program, "-p", prompt, *named, *self._EVENTS]
+
+    def work_on(self, prompt: str) -> list[str]:
+        return [*self.start(prompt), "--allowedTools", "Bash"]
 
     def resume(self, session: str, prompt: str) -> list[str]:
         return [self.program, "--resume", session, "-p", prompt, *self._EVENTS]
@@ -140,6 +147,9 @@ class Opencode(Client):
         # With a title it asks for none: one request at a time.
         return [self.program, *self._EVENTS, "--title", "test", prompt]
 
+    def work_on(self, prompt: str) -> list[str]:
+        return [*self.start(prompt), "-m", self.key]
+
     def resume(self, session: str, prompt: str) -> list[str]:
         return [self.program, *self._EVENTS, "--session", session, prompt]
 
@@ -168,6 +178,9 @@ class Codex(Client):
 
     def start(self, prompt: str, session: str = "") -> list[str]:
         return [self.program, "exec", "--skip-git-repo-check", "--json", prompt]
+
+    def work_on(self, prompt: str) -> list[str]:
+        return [*self.start(prompt), "-s", "workspace-write", "-m", "gpt-5.2"]
 
     def resume(self, session: str, prompt: str) -> list[str]:
         return [self.program, "exec", "--skip-git-repo-check", "--json", "resume", session, prompt]
@@ -203,6 +216,9 @@ class Gemini(Client):
     def start(self, prompt: str, session: str = "") -> list[str]:
         named = ["--session-id", session] if session else []
         return [self.program, *self._EVENTS, *named, "-p", prompt]
+
+    def work_on(self, prompt: str) -> list[str]:
+        return [*self.start(prompt), "--approval-mode", "yolo"]
 
     def resume(self, session: str, prompt: str) -> list[str]:
         return [self.program, *self._EVENTS, "--resume", session, "-p", prompt]

@@ -1,0 +1,268 @@
+"""Real agents as jobs: known, parked, resumed, cancelled, and looked after if a runner dies."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.front import WANTED
+from tests.clients.real import Client
+from tests.clients.stage import SLOW, Stage, around, marked, nothing_left, ran, refused
+from tests.support import until
+from tests.work.conftest import JobBox
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
+
+WORDS = " ".join(map(str, range(40)))
+PROMPT = f"begin {WANTED} [[sim tokens=40 duration=0.3]]"
+ENDLESS = "echo ran >>ran; tail -f /dev/null"
+UNTIL_GO = "echo ran >>ran; while [ ! -e go ]; do sleep 0.1; done"
+BRISK = """
+[jobs]
+patience = "3s"
+backoff = "200ms"
+longest_backoff = "1s"
+[run]
+grace = "2s"
+"""
+PATIENT = BRISK.replace('"3s"', '"1m"')
+TEXT = ("--output-format", "stream-json", "--verbose")
+NAMED = ("--session-id", "0ddba110-0000-4000-8000-000000000001")
+Words = tuple[str, ...]
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[JobBox]:
+    box = JobBox(tmp_path)
+    yield box
+    box.close()
+
+
+@pytest.fixture
+def provider(box: JobBox) -> Iterator[Stage]:
+    stage = Stage(box, "--duration", "300ms", "--cap", "9", "--lag", "0s")
+    with stage.front:
+        yield stage
+
+
+def submit(box: JobBox, client: Client, argv: list[str] | None = None) -> int:
+    """Hand it in, without a word about its model."""
+    return box.submit("--cwd", str(client.work), "--", *(argv or client.work_on(PROMPT)))
+
+
+def ended(box: JobBox, id: int) -> dict[str, Any]:
+    """A job that has come to its end."""
+    box.until_state(id, "done", "failed", within=SLOW)
+    return box.job(id)
+
+
+def codes(job: dict[str, Any]) -> list[str]:
+    """How its attempts ended."""
+    return [attempt["code"] for attempt in job["attempts"]]
+
+
+def paused(box: JobBox) -> dict[str, Any]:
+    """The first time that a pool was closed."""
+    until(lambda: box.events("paused"))
+    lines = map(json.loads, box.headgate("events", "--json", "-n", "1000").splitlines())
+    return next(event for event in lines if event["kind"] == "paused")
+
+
+def went_on(box: JobBox, client: Client, provider: Stage, id: int) -> None:
+    """See that the second attempt went on with the session of the first, and with all of it."""
+    assert client.session(box.log(id, 1))
+    assert client.session(box.log(id, 2)) == client.session(box.log(id, 1))
+    assert client.answer(box.log(id, 2)) == WORDS
+    asked = provider.resumed_with()
+    assert asked
+    assert PROMPT in asked.text
+    assert asked.results
+    assert ran(client) == 1
+
+
+def test_it_is_known_by_its_command_line(box: JobBox, client: Client, provider: Stage) -> None:
+    """Without -m its key is told, its output is kept whole, and it is done."""
+    box.worker()
+    id = submit(box, client)
+    job = ended(box, id)
+    assert (job["state"], job["exit"], job["key"]) == ("done", "0:0", client.key)
+    assert client.answer(box.log(id)) == WORDS
+    assert ran(client) == 1
+    assert not box.rows("lease")
+
+
+@pytest.mark.parametrize(
+    "client,variable",
+    [("claude", "ANTHROPIC_MODEL"), ("gemini", "GEMINI_MODEL")],
+    indirect=["client"],
+)
+def test_it_is_known_by_its_environment(box: JobBox, client: Client, variable: str) -> None:
+    """A variable that names its model does as well."""
+    model = client.key.partition("/")[2]
+    box.env[variable] = model
+    argv = [word for word in client.work_on(PROMPT) if word not in {"--model", "-m", model}]
+    box.worker()
+    job = ended(box, submit(box, client, argv))
+    assert (job["state"], job["key"]) == ("done", client.key)
+
+
+@pytest.mark.parametrize("retry_after", [None, 5_000])
+def test_it_is_parked_and_goes_on(
+    retry_after: int | None, box: JobBox, client: Client, provider: Stage
+) -> None:
+    """A refusal is told within two seconds; parked and resumed, it has its whole conversation.
+
+    Only some say for how long they were told to wait; else the pool is opened by hand.
+    """
+    box.config(BRISK)
+    provider.shut(retry_after)
+    box.worker()
+    id = submit(box, client)
+    refused(box, client, id)
+    seen = time.time()
+    closed = paused(box)
+    assert datetime.fromisoformat(closed["at"]).timestamp() - seen < 2
+    assert (closed["work"], closed["key"]) == (id, client.key)
+    box.until_state(id, "parked", within=SLOW)
+    nothing_left(box, client)
+    assert not box.rows("lease")
+    (first,) = box.job(id)["attempts"]
+    by_itself = client.name == "codex" and retry_after is None
+    assert first["reason"].endswith("it ended without progress") == by_itself
+    provider.open()
+    tells = client.name in {"claude", "gemini"} and retry_after is not None
+    assert closed["text"].startswith("for 5s:") == tells
+    if not tells:
+        box.headgate("resume", closed["pool"])
+    job = ended(box, id)
+    assert (job["state"], codes(job)) == ("done", ["rate_limited", "exit"])
+    went_on(box, client, provider, id)
+
+
+@pytest.mark.parametrize(
+    "client,without,more",
+    [
+        ("claude", TEXT, NAMED),
+        ("opencode", ("--print-logs",), ()),
+        ("codex", ("--json",), ()),
+        ("gemini", TEXT, NAMED),
+    ],
+    indirect=["client"],
+)
+def test_it_tells_less_and_goes_on(
+    box: JobBox, client: Client, provider: Stage, without: Words, more: Words
+) -> None:
+    """What speaks of a refusal late is parked late, and resumed if its session was ever named."""
+    parked_and_done(box, client, provider, without, more)
+    assert provider.resumed_with()
+    assert ran(client) == 1
+
+
+@pytest.mark.parametrize(
+    "client,without",
+    [
+        ("claude", TEXT),
+        ("opencode", ("--print-logs", "--format", "json")),
+        ("gemini", TEXT),
+    ],
+    indirect=["client"],
+)
+def test_it_tells_no_session(box: JobBox, client: Client, provider: Stage, without: Words) -> None:
+    """What never names its session is parked, and begins anew: its tools are run again."""
+    parked_and_done(box, client, provider, without)
+    assert not provider.resumed_with()
+    assert ran(client) == 2
+
+
+def parked_and_done(
+    box: JobBox, client: Client, provider: Stage, without: Words, more: Words = ()
+) -> None:
+    """Have an agent that tells less refused, parked, and let in again."""
+    box.config(BRISK)
+    box.env["CLAUDE_CODE_MAX_RETRIES"] = "2"
+    provider.shut(1_000)
+    box.worker()
+    argv = [word for word in client.work_on(PROMPT) if word not in without]
+    id = submit(box, client, [*argv, *more])
+    box.until_state(id, "parked", "failed", within=SLOW)
+    provider.open()
+    box.headgate("resume", paused(box)["pool"])
+    job = ended(box, id)
+    assert (job["state"], codes(job)) == ("done", ["rate_limited", "exit"])
+
+
+def test_cancelled_while_it_retries(box: JobBox, client: Client, provider: Stage) -> None:
+    """Nothing of it is left, by mark and by the table of processes."""
+    box.config(PATIENT)
+    provider.shut(30_000)
+    box.worker()
+    id = submit(box, client)
+    refused(box, client, id)
+    assert box.state(id) == "running"
+    assert marked(box) & around(client)
+    box.headgate("cancel", str(id))
+    box.until_state(id, "cancelled")
+    nothing_left(box, client)
+    assert not box.rows("lease")
+
+
+def test_cancelled_while_a_tool_runs(box: JobBox, client: Client, provider: Stage) -> None:
+    """Its tool is gone with it, though most of them start tools in sessions of their own."""
+    box.config(BRISK)
+    provider.front.command = ENDLESS
+    box.worker()
+    id = submit(box, client)
+    tool = until(lambda: around(client, "tail"), within=SLOW)
+    assert tool <= marked(box)
+    box.headgate("cancel", str(id))
+    box.until_state(id, "cancelled")
+    nothing_left(box, client)
+    assert not box.rows("lease")
+    assert len(provider.front.asked) == 1
+
+
+def test_its_runner_is_killed(box: JobBox, client: Client, provider: Stage) -> None:
+    """It goes on, is looked after to its end, and is tried again with its session."""
+    box.config(BRISK)
+    provider.front.command = UNTIL_GO
+    box.worker()
+    id = submit(box, client)
+    until(lambda: ran(client), within=SLOW)
+    first, agent = box.runner(id), box.job(id)["pid"]
+    os.kill(first, signal.SIGKILL)
+    until(lambda: box.events("adopted"))
+    assert box.runner(id) != first
+    assert agent in marked(box)
+    (client.work / "go").touch()
+    job = ended(box, id)
+    assert (job["state"], codes(job)) == ("done", ["lost", "exit"])
+    assert client.answer(box.log(id, 1)) == WORDS
+    went_on(box, client, provider, id)
+    nothing_left(box, client)
+
+
+def test_its_runner_is_killed_while_it_retries(
+    box: JobBox, client: Client, provider: Stage
+) -> None:
+    """Whoever looks after it next ends it when it only retries, and parks its job."""
+    box.config(BRISK)
+    provider.shut(30_000)
+    box.worker()
+    id = submit(box, client)
+    refused(box, client, id)
+    os.kill(box.runner(id), signal.SIGKILL)
+    until(lambda: box.events("adopted"))
+    box.until_state(id, "parked", within=SLOW)
+    nothing_left(box, client)
+    assert not box.rows("lease")
+    provider.open()
+    box.headgate("resume", paused(box)["pool"])
+    job = ended(box, id)
+    assert (job["state"], codes(job)) == ("done", ["rate_limited", "exit"])
+    went_on(box, client, provider, id)
