@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from headgate.sim.shapes import event
@@ -49,7 +49,7 @@ class Front:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
 
-    def __enter__(self) -> "Front":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -159,7 +159,13 @@ def _tool_call(path: str, body: Json, command: str) -> Iterator[bytes]:
 def _anthropic(model: str, name: str, given: Json) -> Iterator[bytes]:
     usage = {"input_tokens": 1, "output_tokens": 1}
     head = {"id": "msg_front", "type": "message", "role": "assistant", "model": model}
-    message = {**head, "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+    message: Json = {
+        **head,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": usage,
+    }
     block = {"type": "tool_use", "id": f"toolu_{CALL}", "name": name, "input": {}}
     delta = {"type": "input_json_delta", "partial_json": json.dumps(given)}
     events: list[Json] = [

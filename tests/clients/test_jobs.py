@@ -32,7 +32,9 @@ longest_backoff = "1s"
 grace = "2s"
 """
 PATIENT = BRISK.replace('"3s"', '"1m"')
+TEXT = ("--output-format", "stream-json", "--verbose")
 NAMED = ("--session-id", "0ddba110-0000-4000-8000-000000000001")
+Words = tuple[str, ...]
 
 
 @pytest.fixture
@@ -96,7 +98,7 @@ def test_it_is_known_by_its_command_line(box: JobBox, client: Client, provider: 
 
 
 @pytest.mark.parametrize(
-    ("client", "variable"),
+    "client,variable",
     [("claude", "ANTHROPIC_MODEL"), ("gemini", "GEMINI_MODEL")],
     indirect=["client"],
 )
@@ -144,39 +146,55 @@ def test_it_is_parked_and_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("client", "without", "more", "resumed"),
+    "client,without,more",
     [
-        ("claude", ("--output-format", "stream-json", "--verbose"), (), False),
-        ("claude", ("--output-format", "stream-json", "--verbose"), NAMED, True),
-        ("opencode", ("--print-logs",), (), True),
-        ("opencode", ("--print-logs", "--format", "json"), (), False),
-        ("codex", ("--json",), (), True),
-        ("gemini", ("--output-format", "stream-json"), (), False),
-        ("gemini", ("--output-format", "stream-json"), NAMED, True),
+        ("claude", TEXT, NAMED),
+        ("opencode", ("--print-logs",), ()),
+        ("codex", ("--json",), ()),
+        ("gemini", TEXT, NAMED),
     ],
     indirect=["client"],
 )
-def test_it_tells_less(
-    box: JobBox,
-    client: Client,
-    provider: Stage,
-    without: tuple[str, ...],
-    more: tuple[str, ...],
-    resumed: bool,
+def test_it_tells_less_and_goes_on(
+    box: JobBox, client: Client, provider: Stage, without: Words, more: Words
 ) -> None:
-    """What speaks of refusals in the end only is parked too; without a session it begins anew."""
+    """What speaks of a refusal late is parked late, and resumed if its session was ever named."""
+    parked_and_done(box, client, provider, without, more)
+    assert provider.resumed_with()
+    assert ran(client) == 1
+
+
+@pytest.mark.parametrize(
+    "client,without",
+    [
+        ("claude", TEXT),
+        ("opencode", ("--print-logs", "--format", "json")),
+        ("gemini", TEXT),
+    ],
+    indirect=["client"],
+)
+def test_it_tells_no_session(box: JobBox, client: Client, provider: Stage, without: Words) -> None:
+    """What never names its session is parked, and begins anew: its tools are run again."""
+    parked_and_done(box, client, provider, without)
+    assert not provider.resumed_with()
+    assert ran(client) == 2
+
+
+def parked_and_done(
+    box: JobBox, client: Client, provider: Stage, without: Words, more: Words = ()
+) -> None:
+    """Have an agent that tells less refused, parked, and let in again."""
     box.config(BRISK)
     box.env["CLAUDE_CODE_MAX_RETRIES"] = "2"
     provider.shut(1_000)
     box.worker()
-    argv = [*(word for word in client.work_on(PROMPT) if word not in without), *more]
-    id = submit(box, client, argv)
+    argv = [word for word in client.work_on(PROMPT) if word not in without]
+    id = submit(box, client, [*argv, *more])
     box.until_state(id, "parked", "failed", within=SLOW)
     provider.open()
+    box.headgate("resume", paused(box)["pool"])
     job = ended(box, id)
-    assert (job["state"], codes(job)[0], codes(job)[-1]) == ("done", "rate_limited", "exit")
-    assert bool(provider.resumed_with()) == resumed
-    assert ran(client) == (1 if resumed else 2)
+    assert (job["state"], codes(job)) == ("done", ["rate_limited", "exit"])
 
 
 def test_cancelled_while_it_retries(box: JobBox, client: Client, provider: Stage) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.support import HEADGATE, until
 from tests.work.conftest import JobBox
+from tests.work.scene import Scene
 
 LONG_JOB = ("sh", "-c", "echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo bye")
 
@@ -42,6 +43,28 @@ def test_a_job_outlives_its_runner(box: JobBox) -> None:
     box.until_state(id, "done")
     assert box.job(id)["attempts"][0]["code"] == "lost"
     assert len(box.job(id)["attempts"]) == 2
+
+
+def test_a_refusal_that_a_killed_runner_did_not_read(box: JobBox) -> None:
+    """Whoever looks after the program next tells of it, and parks the job."""
+    scene = Scene(box)
+    kind = scene.cast("claude", "--requests", "4", "--pause", "0.2")
+    box.worker()
+    id = scene.submit(kind)
+    until(lambda: any(done.steps for done in scene.done()))
+    runner = box.runner(id)
+    os.kill(runner, signal.SIGSTOP)
+    scene.shut(retry_after=30_000)
+    until(lambda: "api_retry" in box.log(id))
+    assert not box.events("paused")
+    os.kill(runner, signal.SIGKILL)
+    until(lambda: box.events("paused"))
+    box.until_state(id, "parked")
+    assert box.events("adopted")
+    scene.open(box.events("paused")[0][6])
+    box.until_state(id, "done")
+    (done,) = scene.done()
+    assert (done.starts, done.steps) == ([False, True], [1, 2, 3, 4])
 
 
 def test_both_killed(box: JobBox) -> None:

@@ -197,15 +197,13 @@ class Runner:
                 return why
         return None
 
-    def _feed(
-        self, taken: Taken, watch: Watch, *, to_end: bool = False, report: bool = True
-    ) -> None:
+    def _feed(self, taken: Taken, watch: Watch, *, to_end: bool = False) -> None:
         """Read what is new in the log; what it says about capacity is told at once."""
         trim(watch.log, watch.log_size)
         vigil, before = watch.vigil, watch.vigil.session
         for line in watch.tail.lines(to_end=to_end):
             found = vigil.feed(line, _now(), time.time())
-            if found is not None and report and self._is_news(taken, found):
+            if found is not None and self._is_news(taken, found):
                 taken.lease.tell(found)
         if vigil.session != before:
             self._gate.crew.remember(taken.lease, vigil.session)
@@ -219,6 +217,17 @@ class Runner:
             return False
         self._told[what] = (_now(), until)
         return True
+
+    def _catch_up(self, taken: Taken, watch: Watch) -> None:
+        """Read what another runner has read before, perhaps not to its end.
+
+        What is over was told, or is of no use any more; a refusal that still holds is told again.
+        """
+        last = None
+        for line in watch.tail.lines():
+            last = watch.vigil.feed(line, _now(), time.time()) or last
+        if last is not None and watch.vigil.refused_at is not None:
+            taken.lease.tell(last)
 
     def _grace(self, spec: "Spec") -> float:
         return self._gate.grace if spec.grace is None else spec.grace / 1000
@@ -280,7 +289,7 @@ class Runner:
         age = time.time() - self._gate.jobs.attempts(job.id)[-1].started
         vigil = self._vigil(spec, profile, job.key, max(0, round(age * 1000)))
         watch = Watch(vigil, Tail(path), log, self._gate.job_terms.log_size)
-        self._feed(taken, watch, report=False)
+        self._catch_up(taken, watch)
         why: Verdict | HeadgateError | str | None = None
         while self._gate.crew.programs(lease):
             number = _next_signal(_LOOK)
