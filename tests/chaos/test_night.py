@@ -41,6 +41,8 @@ WEATHER = (
     ({"overload": 0.0, "quota": 2_500}, 2.5),
 )
 CONFIG = f"""
+[defaults]
+cooldown = "0s"
 [pools.host]
 limit = 12
 [pools."anthropic/*"]
@@ -77,6 +79,7 @@ class Night:
         self.box = box
         self.provider = provider
         self.dice = dice
+        self.calm = threading.Event()
         self.over = threading.Event()
         self.kills: Counter[str] = Counter()
         self.killed_agents: set[str] = set()
@@ -94,6 +97,7 @@ class Night:
             thread.start()
 
     def stop(self) -> None:
+        self.calm.set()
         self.over.set()
         for thread in self._threads:
             thread.join()
@@ -121,10 +125,10 @@ class Night:
             self.doubles += [job for job, count in Counter(there.values()).items() if count > 1]
 
     def _weather(self) -> None:
-        while not self.over.is_set():
+        while not self.calm.is_set():
             for plan, seconds in WEATHER:
                 self.provider.plan(**plan)
-                if self.over.wait(seconds):
+                if self.calm.wait(seconds):
                     break
         self.provider.plan(cap=CAP, overload=0.0, quota=0)
 
@@ -186,6 +190,7 @@ def test_a_night(box: JobBox, tmp_path: Path) -> None:
     while time.monotonic() < deadline and _unfinished(box):
         time.sleep(dice.uniform(0.2, 1.0))
         night.kill_something()
+    night.calm.set()
     try:
         until(lambda: not _unfinished(box), within=SECONDS + 120)
     finally:

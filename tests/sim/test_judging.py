@@ -55,11 +55,11 @@ def case(governor: str = "learn", **changes: Any) -> Case:  # noqa: ANN401 - the
     return Case(TINY, governor, 1)._replace(**changes)
 
 
-_CREW = """
+_CREW = r"""
 from headgate.sim.compare import crew
-import time
+import os, time
 def work(number):
-    print("at work", flush=True)
+    os.write(1, b"at work\n")
     time.sleep(600)
 try:
     with crew(2) as pool:

@@ -3,7 +3,8 @@
 from tests.support import until
 from tests.work.conftest import JobBox
 
-NIGHTFALL = 'sleep 30 & while [ ! -e "$DAWN" ]; do sleep 0.05; done; kill $!'
+NIGHTFALL = 'sleep 30 & while [ ! -e "$DAWN" ]; do sleep 0.05; done; sleep 1; kill $!'
+"""Ends a second after dawn: until then everybody has looked at the configuration again."""
 DANGER = '[pools.host]\nlimit = 9\nmemory_floor = "9000GiB"\n'
 
 
