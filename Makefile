@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV ?= .venv
 CLIENTS ?= .clients
 ARGS ?=
+AT_ONCE ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))))# tests mostly wait
 HEADGATE_CHAOS_SECONDS ?= 120
 
 BIN := $(VENV)/bin
@@ -24,7 +25,7 @@ demo: $(VENV)/.runtime ## watch headgate at work
 	$(BIN)/headgate demo $(ARGS)
 
 test: $(VENV)/.dev ## run the tests
-	$(BIN)/pytest -n auto $(ARGS)
+	$(BIN)/pytest -n $(AT_ONCE) --dist worksteal $(ARGS)
 
 lint: $(VENV)/.dev ## check style, types and layers
 	$(BIN)/ruff check
