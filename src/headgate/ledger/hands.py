@@ -1,5 +1,6 @@
 """What people do to jobs by hand: cancel, hold, let go, move, retry."""
 
+from headgate.core.amounts import FOREVER
 from headgate.core.jobs import CANCELLED, DONE, ENDED, HELD, QUEUED, RUNNING, End, load
 from headgate.errors import UsageError
 from headgate.ledger import leave
@@ -51,8 +52,9 @@ def move(ledger: Ledger, id: int, urgency: int | None, *, first: bool) -> None:
     if urgency is not None:
         job = job._replace(urgency=urgency)
     if first:
-        heads = (ledger.tx.head(lane.id) for lane in ledger.lanes())
-        ahead = [head.since for head in heads if head and head.urgency == job.urgency]
+        before = (job.urgency, -FOREVER, 0)
+        firsts = (row for lane in ledger.lanes() for row in ledger.tx.page(lane.id, before, 1))
+        ahead = [row.since for row in firsts if row.urgency == job.urgency]
         job = job._replace(since=min([job.since, *ahead]) - 1)
     tell_of(ledger, job, "moved", "to the front" if first else f"priority {-job.urgency}")
     if ledger.drop_ticket(id) is None:
