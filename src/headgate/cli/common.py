@@ -18,7 +18,10 @@ def open_gate(args: Namespace) -> Gate:
 
 
 def open_anyway(args: Namespace) -> Gate:
-    """The same; but a broken configuration does not keep anyone from looking and cancelling."""
+    """The same; but a broken configuration does not keep anyone from looking and cancelling.
+
+    Who waits is let in by others then: this process does not know the limits.
+    """
     try:
         return open_gate(args)
     except ConfigError as error:

@@ -30,7 +30,7 @@ from headgate.gate.poller import Poller
 from headgate.gate.roll import FolderRoll, HomeRoll, Roll
 from headgate.gate.telling import running_loop, tell
 from headgate.gate.watchtower import Watchtower
-from headgate.ledger import admit, jobtime, leave, upstream, watch
+from headgate.ledger import admit, jobs, jobtime, leave, upstream, watch
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member, Tx
 from headgate.store.base import Store
@@ -70,6 +70,8 @@ class Clerk:
         self.closed = ""
         self.on_call: Callable[[], None] | None = None
         """Told whenever there may be news; a worker, which starts jobs, has one."""
+        self.lets_in = True
+        """Whether this process may give seats to those who wait: it must know the limits."""
         self.rules = rules
         """How to read what upstream answers."""
         self.poller = Poller(self)
@@ -340,6 +342,10 @@ class Clerk:
             self.on_call()
 
     def _settle(self, ledger: Ledger) -> None:
+        if ledger.unsettled and not self.lets_in:
+            jobs.pick_up(ledger)
+            ledger.unsettled = False
+            ledger.woken.add(watch.watchman(ledger))  # it finds out who may be let in
         while ledger.unsettled:
             admit.settle(ledger)
             if ledger.blocked:

@@ -79,6 +79,7 @@ class Gate:
         self._usage = dict.fromkeys(functions, UsageSource("python", call="(this program)"))
         self._pages = Pages(self._pools(), self._config.config.defaults, Gauge())
         self._clerk = Clerk(store, self._pages, self._reload, self.rules, view)
+        self._clerk.lets_in = not isinstance(self._config, configuration.Defaults)
         self._clerk.poller.functions.update(functions)
         self._next_look = 0.0
         _OPEN.add(self)
