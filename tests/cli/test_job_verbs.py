@@ -375,6 +375,24 @@ def test_a_broken_configuration_keeps_nobody_from_looking(box: JobBox) -> None:
     assert box.ask("submit", "--", "true").code == 2
 
 
+def test_without_its_configuration_a_verb_lets_nobody_in(box: JobBox) -> None:
+    """Who does not know the limits leaves it to others to give seats away."""
+    box.config("[pools.a]\nlimit = 1\n")
+    box.worker()
+    runs = box.submit("-m", "a/b", "--", "sleep", "300")
+    waits, third = box.submit("-m", "a/b", "--", "true"), box.submit("-m", "a/b", "--", "true")
+    good = box.config("[pools.a]\nlimit = 1\n").read_text()
+    box.config("nonsense")
+    for words in (["hold"], ["release"], ["cancel"], ["retry"]):
+        assert box.ask(*words, str(third)).code == 0
+        assert [box.state(id) for id in (runs, waits)] == ["running", "queued"]
+    assert box.state(third) == "queued"
+    box.config(good.removeprefix(box.defaults))
+    box.headgate("cancel", str(runs))
+    box.until_state(waits, "done")
+    box.until_state(third, "done")
+
+
 def test_a_list_that_nobody_reads(box: JobBox) -> None:
     """Queue | head ends quietly."""
     box.batch(*[{"command": ["true"]}] * 200)

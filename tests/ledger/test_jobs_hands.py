@@ -113,6 +113,17 @@ def test_a_job_can_be_moved(yard: Yard) -> None:
     assert len(yard.in_line()) == 4
 
 
+def test_the_front_of_a_priority_is_before_all_of_it(yard: Yard) -> None:
+    """Also where somebody more urgent stands at the head of their lane."""
+    yard.worker()
+    yard.ask()
+    urgent = yard.ask(member="q", urgency=-3)
+    old = yard.ask(member="q", since=5)
+    late = yard.submit()
+    yard.do(hands.move, late, urgency=None, first=True)
+    assert yard.waiting() == [urgent, late, old]
+
+
 def test_a_held_job_is_moved_where_it_will_stand(yard: Yard) -> None:
     """It stays held; once it is let go it stands where it was moved to."""
     yard.worker()

@@ -4,7 +4,9 @@ import os
 import signal
 from pathlib import Path
 
-from tests.support import HEADGATE, until
+import psutil
+
+from tests.support import HEADGATE, gone, until
 from tests.work.conftest import JobBox
 from tests.work.scene import Scene
 
@@ -104,3 +106,63 @@ def test_programs_that_cannot_be_started(box: JobBox) -> None:
     until(lambda: len(box.events("failed")) == 80)
     assert {(row[2], row[18]) for row in box.rows("job")} == {("cannot_start", "127:0")}
     assert len(box.rows("attempt")) == 80
+
+
+def test_a_job_that_was_adopted_can_be_cancelled(box: JobBox) -> None:
+    """Whoever looks after a program now ends it, and tells that it was cancelled."""
+    box.worker()
+    id = box.submit("--cwd", str(box.folder), "--", *LONG_JOB)
+    agent = _pid(box)
+    os.kill(until(lambda: box.runner(id)), signal.SIGKILL)
+    until(lambda: box.events("adopted"))
+    box.headgate("cancel", str(id))
+    assert gone(agent)
+    job = box.job(id)
+    assert (job["state"], job["attempts"][0]["code"]) == ("cancelled", "cancelled")
+    assert box.rows("lease") + box.rows("ticket") == []
+
+
+def test_a_job_that_nobody_minds_can_be_cancelled(box: JobBox) -> None:
+    """With worker and runner killed, cancel itself ends the program; the job is not tried again."""
+    worker = box.worker()
+    id = box.submit("--cwd", str(box.folder), "--", *LONG_JOB)
+    agent = _pid(box)
+    runner = until(lambda: box.runner(id))
+    worker.kill()
+    os.kill(runner, signal.SIGKILL)
+    until(lambda: gone(runner))
+    box.headgate("cancel", str(id))
+    assert gone(agent)
+    assert (box.state(id), len(box.rows("attempt"))) == ("cancelled", 1)
+    box.worker()
+    other = box.submit("--", "true")
+    box.until_state(other, "done")
+    assert box.state(id) == "cancelled"
+
+
+def test_a_worker_whose_nursery_is_killed_begins_anew(box: JobBox) -> None:
+    """It cannot fork by itself any more; so it starts itself again, and goes on."""
+    worker = box.worker("-q")
+    (nursery,) = psutil.Process(worker.pid).children()
+    first = box.submit("--", "true")
+    box.until_state(first, "done")
+    nursery.kill()
+    second = box.submit("--", "echo", "here")
+    box.until_state(second, "done")
+    assert worker.alive()
+    assert box.log(second) == "here\n"
+
+
+def test_two_workers_share_what_there_is(box: JobBox) -> None:
+    """Forty jobs, two workers, one of them killed on the way: each job runs, and none twice."""
+    box.config("[pools.host]\nlimit = 6\n")
+    first, _ = box.worker("-q"), box.worker("-q")
+    script = "mkdir $HEADGATE_JOB && echo $HEADGATE_JOB >> done"
+    ids = box.batch(*[{"command": script, "cwd": str(box.folder)}] * 40)
+    until((box.folder / "done").exists)
+    first.kill()
+    assert box.ask("wait", "-q", *map(str, ids)).code == 0
+    assert sorted(map(int, (box.folder / "done").read_text().split())) == ids
+    assert [row[:2] for row in sorted(box.rows("attempt"))] == [(id, 1) for id in ids]
+    ends = [row[3] for row in box.events("done")]
+    assert sorted(ends) == ids
