@@ -9,7 +9,7 @@ from pathlib import Path
 from common import Figure, folder, ratio
 
 
-def measure() -> Iterator[Figure]:
+def measure(*, tiny: bool = False) -> Iterator[Figure]:
     """Wall time of whole commands."""
     headgate = str(Path(sys.executable).with_name("headgate"))
     sources = str(Path(__file__).parent.parent / "src")
@@ -20,7 +20,7 @@ def measure() -> Iterator[Figure]:
             mine, other, times = ratio(
                 lambda words=words: _time([headgate, *words]),  # type: ignore[misc]
                 lambda: _time([sys.executable, "-c", "pass"]),
-                21,
+                1 if tiny else 21,
             )
             yield (
                 f"headgate {words[0]} {mine * 1000:.0f} ms, python -c pass {other * 1000:.0f} ms",

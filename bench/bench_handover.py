@@ -12,17 +12,17 @@ from headgate import Gate
 
 KEY = "anthropic/claude-opus-4-6"
 LIMITS = {"anthropic/claude-opus-*": 1}
-ROUNDS = 400
 
 
-def measure() -> Iterator[Figure]:
+def measure(*, tiny: bool = False) -> Iterator[Figure]:
     """Two processes take turns on one seat; each notes when it released and when it was let in."""
+    rounds = "10" if tiny else "400"
     with folder() as here:
         url = f"sqlite://{here / 'handover.db'}"
         Gate.open(url).close()
         players = [
             subprocess.Popen(
-                [sys.executable, __file__, url, str(ROUNDS)], stdout=subprocess.PIPE, text=True
+                [sys.executable, __file__, url, rounds], stdout=subprocess.PIPE, text=True
             )
             for _ in range(2)
         ]

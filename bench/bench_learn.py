@@ -38,12 +38,13 @@ from headgate.store.sqlite import SqliteStore
 
 POOL, KEY, SEATS, HOST_SEATS = "bench/*", "bench/model", 64, 100
 COOLDOWN, STEP, EVERY, HELD = readings.KEEP, 1_000, 2_000, 4
-AIM, ROUNDS = "<= 1.3x", 25
+AIM = "<= 1.3x"
 T = TypeVar("T")
 
 
-def measure() -> Iterator[Figure]:
+def measure(*, tiny: bool = False) -> Iterator[Figure]:
     """The same on both stores, within a transaction and through the gate."""
+    rounds, sizes = (1, (2, 2)) if tiny else (25, (100, 20))
     with folder() as here:
         numbers = itertools.count()
 
@@ -60,7 +61,7 @@ def measure() -> Iterator[Figure]:
             clock = _Clock()
             return _Gate(store(kind, clock), clock, adapt, here, usage=usage)
 
-        for kind, each in (("memory", 100), ("sqlite", 20)):
+        for kind, each in zip(("memory", "sqlite"), sizes, strict=True):
             for face, make in (("transactions", books), ("gate", gate)):
                 plain = make(kind, OFF, usage=False)
                 ours = make(kind, LEARN, usage=True)
@@ -71,19 +72,21 @@ def measure() -> Iterator[Figure]:
                     ("refusal against the readings", ours, "refused"),
                     ("refusal that cuts, no usage", alone, "refused"),
                 ):
-                    yield _figure(f"{kind} {face}: {what}", name, mine, plain, each)
+                    size = (rounds, each)
+                    yield _figure(f"{kind} {face}: {what}", name, mine, plain, size)
                     if kind == "sqlite":  # whatever the disk is up to
                         mine.tick = plain.tick = time.process_time
-                        yield *_figure("  of it processor", name, mine, plain, each)[:2], ""
+                        yield *_figure("  of it processor", name, mine, plain, size)[:2], ""
                         mine.tick = plain.tick = time.perf_counter
                 for side in (plain, ours, alone):
                     side.close()
 
 
-def _figure(what: str, name: str, mine: "_Side", plain: "_Side", each: int) -> Figure:
-    """One piece of work on both sides."""
+def _figure(what: str, name: str, mine: "_Side", plain: "_Side", size: tuple[int, int]) -> Figure:
+    """One piece of work on both sides, in so many rounds of so many each."""
+    rounds, each = size
     a, b, times = ratio(
-        partial(_usual, mine, name, each), partial(_usual, plain, name, each), ROUNDS
+        partial(_usual, mine, name, each), partial(_usual, plain, name, each), rounds
     )
     return f"{what} {micro(a)}, off {micro(b)}", f"{times:.2f}x", AIM
 

@@ -8,16 +8,27 @@ from contextlib import contextmanager
 from pathlib import Path
 
 Figure = tuple[str, str, str]
+"""What was measured, the figure, and the aim; empty where there is none."""
+_SETTINGS = """\
+[defaults]
+adapt = "off"    # or every freed seat would rest for two seconds, and the figures be about that
+"""
 
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """A folder on the disk the project is on, with nothing of this person's settings in sight."""
+    """A folder on the disk the project is on, with nothing of this person's settings in sight.
+
+    Pools do not learn here, unless a benchmark says so: `bench_learn` measures what that costs.
+    """
     with tempfile.TemporaryDirectory(prefix=".bench-", dir=Path(__file__).parent) as name:
         for variable in [v for v in os.environ if v.startswith("HEADGATE_")]:
             del os.environ[variable]
         os.environ["XDG_CONFIG_HOME"] = name
         os.environ["XDG_STATE_HOME"] = name
+        settings = Path(name) / "headgate" / "config.toml"
+        settings.parent.mkdir()
+        settings.write_text(_SETTINGS)
         yield Path(name)
 
 

@@ -1,32 +1,52 @@
 """Every speed aim, as a ratio to a named baseline measured in the same run.
 
-    make bench                        all of it
-    make bench ARGS="memory cli"      some of it
+    make bench                                  all of it, about ten minutes
+    make bench ARGS="memory cli"                some of it
+    make bench ARGS="--write docs/figures.md"   and keep the figures as a table
+    make bench ARGS="--tiny"                    does all of it still run? The figures mean nothing
 
 Figures are medians of rounds that alternate with their baseline, because machines are noisy.
 """
 
+import argparse
 import importlib
 import sys
+import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
 
-PARTS = ("memory", "commit", "handover", "line", "learn", "jobs", "cli")
+PARTS = tuple(sorted(path.stem.removeprefix("bench_") for path in HERE.glob("bench_*.py")))
 
 
-def main(names: list[str]) -> int:
+def main() -> None:
     """Run the parts asked for and print a line for each figure."""
-    unknown = set(names) - set(PARTS)
-    if unknown:
-        print(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(PARTS)}")
-        return 2
-    print(f"{'what':<58} {'figure':>14} {'aim':>10}")
-    for part in names or PARTS:
-        for what, figure, aim in importlib.import_module(f"bench_{part}").measure():
-            print(f"{what:<58} {figure:>14} {aim:>10}", flush=True)
-    return 0
+    parser = argparse.ArgumentParser(prog="bench/run.py")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of: {', '.join(PARTS)}")
+    parser.add_argument("--tiny", action="store_true", help="only see whether it runs")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="keep the figures as a table")
+    asked = parser.parse_args()
+    if unknown := set(asked.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are: {', '.join(PARTS)}")
+    print(f"{'what':<84} {'figure':>14} {'aim':>10}")
+    rows = []
+    for part in asked.parts or PARTS:
+        for what, figure, aim in importlib.import_module(f"bench_{part}").measure(tiny=asked.tiny):
+            print(f"{what:<84} {figure:>14} {aim:>10}", flush=True)
+            rows.append((what.strip(), figure, aim))
+    if asked.write:
+        asked.write.write_text(_table(rows))
+
+
+def _table(rows: list[tuple[str, str, str]]) -> str:
+    lines = [
+        f"| {what} | {figure} | {aim.replace('<=', '≤').replace('>=', '≥')} |"
+        for what, figure, aim in rows
+    ]
+    head = f"Measured {time.strftime('%Y-%m-%d')} with `make bench`, in one run."
+    return "\n".join([head, "", "| what | figure | aim |", "|---|---|---|", *lines, ""])
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()
