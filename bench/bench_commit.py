@@ -95,7 +95,7 @@ def _sync(path: Path, pairs: int) -> float:
 async def _tasks(path: Path, tasks: int, each: int, batch: int | None = None) -> float:
     gate = Gate.open(f"sqlite://{path}", limits=LIMITS)
     if batch is not None:
-        gate._clerk.batch = batch  # noqa: SLF001 - not for anyone else
+        gate._runtime.transactor.batch = batch  # noqa: SLF001 - not for anyone else
     async with gate.slot(KEY):
         pass
 

@@ -175,7 +175,7 @@ class _Everybody:
 
 
 class _Books(_Side):
-    """One transaction for each step, as the clerk makes them."""
+    """One transaction for each step, as a process makes them."""
 
     def __init__(self, store: Store, clock: _Clock, adapt: str, *, usage: bool) -> None:
         super().__init__(clock, learns=adapt == LEARN, usage=usage)
@@ -245,7 +245,7 @@ class _Gate(_Side):
         self._held: list[Lease] = [self._gate.slot(KEY).acquire() for _ in range(HELD)]
 
     def do(self, what: Callable[[Ledger], T]) -> T:
-        return self._gate._clerk.run(what)  # noqa: SLF001 - not for anyone else
+        return self._gate._runtime.transactor.run(what)  # noqa: SLF001 - not for anyone else
 
     def pair(self) -> float:
         start = self.tick()

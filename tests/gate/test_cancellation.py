@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headgate import Gate, HoldExpiredError, Lease, NoRoomError, StoreFullError
-from headgate.gate.errand import Errand
+from headgate.gate.operation import Operation
 from headgate.ledger.ledger import Ledger
 from tests.support import LONG, Box, until, until_async
 
@@ -201,8 +201,8 @@ def test_a_failed_request_is_not_taken_for_the_next_one(box: Box) -> None:
     Its id was rolled back, and is given to the next who asks, perhaps before it cleans up.
     """
     mine, other = box.gate(), box.gate()
-    clerk = mine._clerk
-    settle, withdraw = clerk._settle, clerk.withdraw
+    runtime = mine._runtime
+    settle, withdraw = runtime.transactor._settle, runtime.withdraw
     failed = threading.Event()
     leases: list[Lease] = []
 
@@ -213,7 +213,7 @@ def test_a_failed_request_is_not_taken_for_the_next_one(box: Box) -> None:
         failed.set()
         raise StoreFullError("no space left, just this once")
 
-    def withdraw_late(*args: Any) -> Errand:  # noqa: ANN401 - whatever it takes
+    def withdraw_late(*args: Any) -> Operation:  # noqa: ANN401 - whatever it takes
         assert failed.wait(LONG)
         asker = threading.Thread(target=lambda: leases.append(other.slot("a/b").acquire()))
         asker.start()
@@ -228,8 +228,8 @@ def test_a_failed_request_is_not_taken_for_the_next_one(box: Box) -> None:
             await task
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clerk, "_settle", settle_late)
-        patch.setattr(clerk, "withdraw", withdraw_late)
+        patch.setattr(runtime.transactor, "_settle", settle_late)
+        patch.setattr(runtime, "withdraw", withdraw_late)
         asyncio.run(program())
     assert [row[0] for row in box.rows("lease")] == [lease.id for lease in leases]
     assert leases

@@ -171,7 +171,7 @@ def test_everything_waits_for_memory(box: Box) -> None:
 
 def low(gate: Gate, tree: Tree) -> None:
     """Let a gate see the machine of the test."""
-    gate._pages.gauge = Gauge(tree.root)
+    gate._settings.pages.gauge = Gauge(tree.root)
 
 
 def test_relief_lets_in_who_waits(open_gate: Opener, box: Box, tree: Tree) -> None:
@@ -235,7 +235,7 @@ def test_another_machine_is_believed(box: Box, tree: Tree) -> None:
     box.config('[pools.host]\nmemory_floor = "1GiB"\n')
     here, there = box.gate(), box.gate()
     low(here, tree)
-    there._clerk.machine = "elsewhere"
+    there._runtime.membership.machine = "elsewhere"
     low(there, Tree(tree.root.parent / "there"))
     Tree(tree.root.parent / "there").memory(8 * GIB, 100 * MIB)
     thread = threading.Thread(target=lambda: there.slot(timeout=LONG).acquire().release())
@@ -258,6 +258,6 @@ def test_nothing_is_read_unless_asked_for(box: Box, tree: Tree) -> None:
     with gate.slot("a/b"):
         gate.status()
         gate.capacity()
-    gauge = gate._pages.gauge
+    gauge = gate._settings.pages.gauge
     assert isinstance(gauge, Gauge)
     assert gauge._next == 0.0

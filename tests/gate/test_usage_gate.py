@@ -191,7 +191,7 @@ def test_who_lacks_the_key_looks_again_after_a_second(open_gate: Opener) -> None
     gate = open_gate()
     before = time.monotonic()
     assert gate.capacity("u/m").code == "no_reading"
-    asking = gate._clerk.poller
+    asking = gate._runtime.poller
     asking.plan(Plan(on_watch=True, polls={"u": 0, "v": 0}))
     due = dict(asking._due)
     assert due["u"] >= before + 1

@@ -233,8 +233,8 @@ class JobMachine(RuleBasedStateMachine):
         if me == lease.member and (me not in self.runners or not self.census.listening(me)):
             return
         worker = self.runners.get(me, "") if goes_on else ""
-        errand = _Finish(me, id, how, worker, lambda _: None)
-        self.transact(errand.apply, conclude=errand.conclude)
+        operation = _Finish(me, id, how, worker)
+        self.transact(operation.apply, conclude=operation.conclude)
         if stranger == 0:
             assert [row for row in self.known() if row.id == id] == [
                 row for row in before if row.id == id
@@ -426,7 +426,7 @@ def _known(tx: Tx, states: tuple[str, ...] = STATES) -> list[Job]:
 
 
 def _tried(do: Do, ledger: Ledger) -> object:
-    """What something came to; what is refused changes nothing, as in a clerk's transaction."""
+    """What something came to; what is refused changes nothing, as in a real transaction."""
     try:
         return do(ledger)
     except UsageError as error:

@@ -359,7 +359,7 @@ class Machine(RuleBasedStateMachine):
         return Ledger(tx, pages, store.now(), self.census, "m1")
 
     def _run(self, ledger: Ledger, resolved: list[Op]) -> None:
-        """What the clerk does: every errand, then the closing steps."""
+        """What a transaction does: every operation, then the closing steps."""
         for op in resolved:
             try:
                 self._apply(ledger, op)

@@ -255,7 +255,7 @@ def test_what_was_forgotten_is_counted(box: Box, desk: Desk) -> None:
         for number in range(10_400):
             ledger.tell("lost" if number == 10_399 else "noise", str(number))
 
-    gate._clerk.run(flood)
+    gate._runtime.transactor.run(flood)
     oldest = gate.events(after=0, most=1)[0].id
     with desk.delivering(gate, "book"):
         desk.caught_up(gate, "book")

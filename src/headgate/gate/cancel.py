@@ -4,18 +4,16 @@ import os
 import select
 import time
 from functools import partial
-from typing import TYPE_CHECKING
 
 from headgate.core.jobs import load
 from headgate.errors import HeadgateError, UsageError
-from headgate.gate.strays import carriers, end, programs
+from headgate.gate.roll import programs
+from headgate.gate.runtime import Runtime
+from headgate.gate.strays import carriers, end
 from headgate.ledger import hands, leave
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lease, Member
 from headgate.store.machine import pid_space
-
-if TYPE_CHECKING:
-    from headgate.gate.clerk import Clerk
 
 _BY_HAND = "cancelled by hand"
 _SOON = 0.02
@@ -24,7 +22,7 @@ _PATIENCE = 5.0
 """For how many seconds what was killed is waited for."""
 
 
-def cancel(clerk: "Clerk", id: int, grace: float | None, usual: float) -> str:
+def cancel(runtime: Runtime, id: int, grace: float | None, usual: float) -> str:
     """Take a ticket out of the line, or end the program that holds a lease.
 
     A lease that its process minds is ended by that process, and from here if that one is more
@@ -32,21 +30,23 @@ def cancel(clerk: "Clerk", id: int, grace: float | None, usual: float) -> str:
     are freed by the end of the program, never before.
     """
     if grace is None:
-        grace = clerk.read(lambda ledger: _own_grace(ledger, id)) or usual
-    before = clerk.read(lambda ledger: _holder(ledger, id))  # the dead are buried first
-    orphaned = before is not None and not clerk.roll.listening(before.id)
+        grace = runtime.transactor.read(lambda ledger: _own_grace(ledger, id)) or usual
+    before = runtime.transactor.read(
+        lambda ledger: _holder(ledger, id)
+    )  # the dead are buried first
+    orphaned = before is not None and not runtime.roll.listening(before.id)
     if before is not None and orphaned and before.pid_space != pid_space():
         raise HeadgateError(
             f"{id} runs in another container, out of reach from here; cancel it there"
         )
-    lease = clerk.run(lambda ledger: _ask_to_end(ledger, id))
+    lease = runtime.transactor.run(lambda ledger: _ask_to_end(ledger, id))
     if lease is None:
         return "withdrawn"
-    mark = leave.mark(clerk.uid(), id)
+    mark = leave.mark(runtime.uid(), id)
     if orphaned:
-        end(partial(programs, clerk.roll, lease, mark), grace)
+        end(partial(programs, runtime.roll, lease, mark), grace)
     deadline = time.monotonic() + grace
-    while clerk.read(lambda ledger: ledger.tx.lease(id)) is not None:
+    while runtime.transactor.read(lambda ledger: ledger.tx.lease(id)) is not None:
         late = time.monotonic() - deadline
         if late > _PATIENCE:
             raise HeadgateError(
@@ -55,7 +55,7 @@ def cancel(clerk: "Clerk", id: int, grace: float | None, usual: float) -> str:
             )
         if late >= 0 and before is not None and before.pid_space == pid_space():
             end(lambda: carriers([mark]).get(mark, ()), 0.0, patience=_SECOND)
-        _await_end(clerk, lease.member, _SECOND if late >= 0 else min(_SECOND, -late))
+        _await_end(runtime, lease.member, _SECOND if late >= 0 else min(_SECOND, -late))
     return "ended"
 
 
@@ -66,9 +66,9 @@ def _own_grace(ledger: Ledger, id: int) -> float | None:
     return None if own is None else own / 1000
 
 
-def _await_end(clerk: "Clerk", member: str, seconds: float) -> None:
+def _await_end(runtime: Runtime, member: str, seconds: float) -> None:
     """Sleep until a member has ended, for a while at most: a member may outlive a lease."""
-    pipe = clerk.roll.watch(member)
+    pipe = runtime.roll.watch(member)
     if pipe is None:
         time.sleep(_SOON)
         return

@@ -5,26 +5,25 @@ which opens a gate of its own, takes the job's lease over (`begin`), and gives i
 """
 
 import os
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from headgate.core.jobs import End
 from headgate.errors import HeadgateError, StoreError, StoreReplacedError
-from headgate.gate.errand import Errand
 from headgate.gate.lease import Lease
-from headgate.gate.strays import MARK, programs
+from headgate.gate.operation import Joining, Operation
+from headgate.gate.roll import programs
+from headgate.gate.runtime import Runtime
+from headgate.gate.strays import MARK
 from headgate.ledger import jobs, jobtime, leave
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Job
 
-if TYPE_CHECKING:
-    from headgate.gate.clerk import Clerk
-
 _GONE = 10.0
 """Seconds after which a store whose file is gone is not expected back."""
+_SOON = 0.2
 _STARTING = 20_000
 """Milliseconds after which a job that its worker has not started is given to another."""
 
@@ -38,12 +37,6 @@ class Taken(NamedTuple):
 
     job: Job
     lease: Lease
-
-
-class _Joining(Errand):
-    """Something that makes this process a member."""
-
-    joins = True
 
 
 class _Terms(NamedTuple):
@@ -61,17 +54,15 @@ def _terms(ledger: Ledger, job: Job | None) -> _Terms | None:
     return _Terms(job, leave.mark(ledger.tx.uid(), job.id), min(holds, default=None))
 
 
-class _Finish(Errand):
+class _Finish(Operation):
     """The end of one job and, if its seats let in another, the beginning of that one.
 
     In one transaction, and without a new process: a runner that is there anyway goes on with the
     next job, for as long as its worker lives.
     """
 
-    def __init__(
-        self, me: str, id: int, end: End, worker: str, told: Callable[[Errand], None]
-    ) -> None:
-        super().__init__(lambda _: None, told)
+    def __init__(self, me: str, id: int, end: End, worker: str) -> None:
+        super().__init__(lambda _: None)
         self.terms: _Terms | None = None
         self._me = me
         self._id = id
@@ -96,26 +87,18 @@ class _Finish(Errand):
 class Crew:
     """What workers and runners do with the jobs of a store."""
 
-    def __init__(self, clerk: "Clerk") -> None:
-        self._clerk = clerk
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._transactor = runtime.transactor
 
     @property
     def me(self) -> str:
         """This process, as the store knows it."""
-        return self._clerk.roll.me
-
-    def _run(self, do: Callable[[Ledger], Any], kind: type[Errand] = _Joining) -> Any:  # noqa: ANN401
-        done = threading.Event()
-        errand = kind(do, _setter(done))
-        self._clerk.submit(errand)
-        done.wait()
-        if errand.error is not None:
-            raise errand.error
-        return errand.result
+        return self._runtime.roll.me
 
     def enlist(self, on_call: Callable[[], None]) -> None:
         """Be given jobs from now on; `on_call` is called when there may be some."""
-        self._clerk.on_call = on_call
+        self._runtime.membership.on_call = on_call
 
         def do(ledger: Ledger) -> None:
             _set_works(ledger, self.me, works=1)
@@ -123,7 +106,7 @@ class Crew:
             jobtime.tick(ledger)
             ledger.unsettled = True
 
-        self._run(do)
+        self._transactor.perform(Joining(do))
 
     def discharge(self) -> None:
         """Be given no more jobs, and let others have those that were not started yet."""
@@ -134,18 +117,18 @@ class Crew:
                 leave.release(ledger, lease.id, "lost", "its worker was stopped")
             ledger.unsettled = True
 
-        self._clerk.run(do)
-        self._clerk.on_call = None
+        self._transactor.run(do)
+        self._runtime.membership.on_call = None
 
     def to_start(self) -> list[tuple[int, int]]:
         """The jobs that were given to this worker, each with when it was."""
-        return self._clerk.read(
+        return self._transactor.read(
             lambda ledger: [(it.id, it.granted) for it in jobs.to_start(ledger, self.me)]
         )
 
     def unminded(self) -> list[tuple[int, str]]:
         """Jobs whose runner is gone while their program lives on, each with that runner."""
-        return self._clerk.read(
+        return self._transactor.read(
             lambda ledger: [
                 (lease.id, lease.member)
                 for lease in jobs.unminded(ledger)
@@ -162,13 +145,14 @@ class Crew:
         return self._take(partial(jobs.adopt, id=id, me=self.me), on_end)
 
     def _take(self, do: Callable[[Ledger], Job | None], on_end: OnEnd) -> Taken | None:
-        terms = self._run(lambda ledger: _terms(ledger, do(ledger)))
+        take = Joining(lambda ledger: _terms(ledger, do(ledger)))
+        terms: _Terms | None = self._transactor.perform(take)
         return None if terms is None else self._mind(terms, on_end)
 
     def _mind(self, terms: "_Terms", on_end: OnEnd) -> Taken:
         job, mark, max_hold = terms
         lease = Lease(
-            self._clerk,
+            self._runtime,
             job.id,
             key=job.key,
             task=job.task,
@@ -177,7 +161,7 @@ class Crew:
             waited=0.0,
         )
         lease.on_end = partial(on_end, job.id)
-        self._clerk.mind(lease, None if max_hold is None else max_hold / 1000)
+        self._runtime.holdings.hold(lease, None if max_hold is None else max_hold / 1000)
         return Taken(job, lease)
 
     def finish(self, lease: Lease, end: End, worker: str, on_end: OnEnd) -> Taken | None:
@@ -185,39 +169,37 @@ class Crew:
 
         Tried until the store has it, unless the store is gone.
         """
-        self._clerk.leases.pop(lease.id, None)
+        self._runtime.holdings.forget(lease.id)
         gone = 0.0
         while True:
-            done = threading.Event()
-            errand = _Finish(self.me, lease.id, end, worker, _setter(done))
-            self._clerk.submit(errand)
-            done.wait()
-            if errand.error is None:
-                found = errand.terms
-                return None if found is None else self._mind(found, on_end)
-            if not isinstance(errand.error, StoreError):
-                raise errand.error
-            if not isinstance(errand.error, StoreReplacedError):
+            operation = _Finish(self.me, lease.id, end, worker)
+            try:
+                self._transactor.perform(operation)
+            except StoreReplacedError:
+                gone = gone or time.monotonic()
+                if time.monotonic() - gone > _GONE:
+                    return None
+                time.sleep(_SOON)
+            except StoreError:
                 gone = 0.0
-            elif not gone:
-                gone = time.monotonic()
-            elif time.monotonic() - gone > _GONE:
-                return None
-            time.sleep(0.2)
+                time.sleep(_SOON)
+            else:
+                found = operation.terms
+                return None if found is None else self._mind(found, on_end)
 
     def programs(self, lease: Lease) -> set[int]:
         """The processes of a job, found from outside, other than this one."""
         mark = lease.environment[MARK]
-        row = self._clerk.read(lambda ledger: ledger.tx.lease(lease.id))
+        row = self._transactor.read(lambda ledger: ledger.tx.lease(lease.id))
         if row is None:
             return set()
-        found = programs(self._clerk.roll, row, mark)
-        found = found or programs(self._clerk.roll, row, mark)  # one that starts another has none
+        found = programs(self._runtime.roll, row, mark)
+        found = found or programs(self._runtime.roll, row, mark)  # one that starts another has none
         return found - {os.getpid()}
 
     def remember(self, lease: Lease, session: str) -> None:
         """Keep the session of a job, so that it can be resumed whatever is killed."""
-        self._clerk.tell(partial(jobs.remember, id=lease.id, session=session))
+        self._transactor.tell(partial(jobs.remember, id=lease.id, session=session))
 
     def tick(self, keep: int | None) -> list[int]:
         """Do what time does to jobs, and forget old ones; returns the ids of these."""
@@ -227,20 +209,16 @@ class Crew:
             _take_back(ledger)
             return [] if keep is None else jobtime.age_out(ledger, ledger.now - keep)
 
-        found: list[int] = self._clerk.run(do)
+        found: list[int] = self._transactor.run(do)
         return found
 
     def relieve(self, why: str) -> int:
         """Have one job parked so that the machine gets room; its id, 0 for none."""
-        return self._clerk.run(partial(jobtime.relieve, why=why))
+        return self._transactor.run(partial(jobtime.relieve, why=why))
 
     def due(self) -> bool:
         """Whether time has come for some job."""
-        return self._clerk.read(lambda ledger: jobtime.due(ledger) or bool(_late(ledger)))
-
-
-def _setter(done: threading.Event) -> Callable[[Errand], None]:
-    return lambda _: done.set()
+        return self._transactor.read(lambda ledger: jobtime.due(ledger) or bool(_late(ledger)))
 
 
 def _set_works(ledger: Ledger, me: str, *, works: int) -> None:

@@ -8,12 +8,10 @@ async with gate.slot("anthropic/claude-opus-4-6", task="oracle-2") as lease:
     ...
 """
 
-import atexit
 import math
 import os
 import signal
 import time
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -31,20 +29,21 @@ from headgate.core.amounts import (
 )
 from headgate.core.keys import HOST, NO_KEY, parse_key, parse_pattern
 from headgate.core.line import Reason
-from headgate.core.pools import LEARN, NOTHING, Declared, UsageSource, parse_view
+from headgate.core.pools import LEARN, parse_view
 from headgate.core.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
 from headgate.core.strain import Care
 from headgate.core.views import Capacity, Event, JobStatus, Past, Queue, Running, Status, Waiting
 from headgate.errors import HeadgateError, UsageError
-from headgate.gate.clerk import Clerk
-from headgate.gate.errand import Errand
 from headgate.gate.lease import Lease
+from headgate.gate.operation import Operation
+from headgate.gate.runtime import Runtime
+from headgate.gate.settings import Settings, Source
 from headgate.gate.slot import Slot
-from headgate.gate.strain import Gauge, strained
+from headgate.gate.strain import strained
 from headgate.gate.strays import MARK
 from headgate.ledger import joblook, learn, look, tune
 from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger, Pages
+from headgate.ledger.ledger import Ledger
 from headgate.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -56,10 +55,8 @@ if TYPE_CHECKING:
     from headgate.gate.jobs import Jobs
     from headgate.gate.notices import Notices
 
-_LOOK = 0.5
 _JUMP = 2_000
 """By how many milliseconds the wall clock may stray from the store's before it has jumped."""
-_OPEN: "weakref.WeakSet[Gate]" = weakref.WeakSet()
 
 
 class Gate:
@@ -69,20 +66,14 @@ class Gate:
         self,
         store: Store,
         *,
-        config: configuration.Watched | configuration.Defaults | None = None,
+        config: Source | None = None,
         view: str = "",
         usage: Mapping[str, Callable[[], object]] | None = None,
     ) -> None:
-        self._config = config or configuration.Watched(None)
         self._view = view
-        functions = {parse_pattern(name): function for name, function in (usage or {}).items()}
-        self._usage = dict.fromkeys(functions, UsageSource("python", call="(this program)"))
-        self._pages = Pages(self._pools(), self._config.config.defaults, Gauge())
-        self._clerk = Clerk(store, self._pages, self._reload, self.rules, view)
-        self._clerk.lets_in = not isinstance(self._config, configuration.Defaults)
-        self._clerk.poller.functions.update(functions)
-        self._next_look = 0.0
-        _OPEN.add(self)
+        self._settings = Settings(config or configuration.Watched(None), view, usage)
+        self._runtime = Runtime(store, self._settings)
+        self._transactor = self._runtime.transactor
 
     @classmethod
     def open(
@@ -147,8 +138,8 @@ class Gate:
         lender = self._parent()
         request = Request(
             key=parse_key(key) if key is not None else NO_KEY,
-            member=self._clerk.roll.me,
-            machine=self._clerk.machine,
+            member=self._runtime.roll.me,
+            machine=self._runtime.membership.machine,
             weight=parse_weight(weight),
             urgency=-parse_priority(priority),
             since=self._since(since),
@@ -159,39 +150,36 @@ class Gate:
             view=self._view,
             tokens=parse_tokens(tokens),
         )
-        return Slot(self._clerk, request, wait, on_wait, on_end)
+        return Slot(self._runtime, request, wait, on_wait, on_end)
 
     def status(self) -> Status:
         """All pools at this moment."""
-        return self._clerk.read(lambda ledger: look.status(ledger, time.time(), self._view))
+        return self._transactor.read(lambda ledger: look.status(ledger, time.time(), self._view))
 
     def capacity(self, key: str | None = None, *, priority: str | int | None = None) -> Capacity:
         """Whether work with this key would be let in now, how much of it, and if not, why."""
         parsed = parse_key(key) if key is not None else NO_KEY
         cls = priority_class(parse_priority(priority))
         lender = self._parent()
-        self._clerk.poller.refresh(parsed)
-        return self._clerk.read(
+        self._runtime.poller.refresh(parsed)
+        return self._transactor.read(
             lambda ledger: look.capacity(ledger, parsed, cls, self._view, lender)
         )
 
     @property
     def care(self) -> Care | None:
         """When this machine takes no more, by its configuration; None if it always does."""
-        return self._clerk.read(lambda ledger: ledger.book.pools[HOST].care)
+        return self._transactor.read(lambda ledger: ledger.book.pools[HOST].care)
 
     def strained(self, *, danger: bool = False) -> Reason | None:
         """Why this machine takes no more; or, with `danger`, why what runs is in danger."""
-        care = self.care
-        return strained(
-            care, self._pages.gauge.look() if self._pages.gauge else None, danger=danger
-        )
+        return strained(self.care, self._settings.look_at_host(), danger=danger)
 
     def plan(self, candidates: "Iterable[Candidate]") -> "Plan":
         """What would become of these if all were started now; nothing is."""
         from headgate.gate.plan import plan
 
-        return plan(self._clerk, candidates, self._view, self._parent(), self._since)
+        return plan(self._runtime, candidates, self._view, self._parent(), self._since)
 
     def queue(self, *, most: int = 100, skip: int = 0) -> Queue:
         """What runs and what waits, in the order of the line."""
@@ -202,12 +190,12 @@ class Gate:
             aside = tuple(joblook.aside(ledger, wall, most))
             return found._replace(aside=aside, total_aside=ledger.tx.count_aside())
 
-        return self._clerk.read(do)
+        return self._transactor.read(do)
 
     def events(self, *, after: int = -1, most: int = 100) -> tuple[Event, ...]:
         """What happened after an event's id; the latest events by default."""
         wall = time.time()
-        return self._clerk.read(
+        return self._transactor.read(
             lambda ledger: tuple(
                 look.event(row, ledger, wall) for row in ledger.tx.events(after, most, 0)
             )
@@ -215,11 +203,11 @@ class Gate:
 
     def why(self, id: int) -> Waiting | Running | Past:
         """What is known of one piece of work: where it waits, that it runs, or how it ended."""
-        return self._clerk.read(lambda ledger: look.why(ledger, id, time.time()))
+        return self._transactor.read(lambda ledger: look.why(ledger, id, time.time()))
 
     def job(self, id: int) -> JobStatus | None:
         """What is known of a job; None if there is none with this id."""
-        return self._clerk.read(lambda ledger: joblook.job(ledger, id, time.time()))
+        return self._transactor.read(lambda ledger: joblook.job(ledger, id, time.time()))
 
     def report(
         self,
@@ -245,40 +233,40 @@ class Gate:
             raise UsageError(f"bad usage {shown(in_use)}: expected how much is in use, as a number")
         told = Signal(kind, parse_wait(retry_after), reading, note=parse_task(note, "note"))
         lease = self._parent()
-        self._clerk.run(lambda ledger: learn.report(ledger, told, pool=name, lease=lease))
+        self._transactor.run(lambda ledger: learn.report(ledger, told, pool=name, lease=lease))
 
     def set_limit(self, pool: str, limit: int | str) -> None:
         """Set a limit by hand, or have it `learn`: persisted, and live at once everywhere."""
         name = parse_pattern(pool)
         seats = LEARN if limit == LEARN and name != HOST else parse_limit(limit)
-        self._clerk.run(lambda ledger: tune.set_limit(ledger, name, seats))
+        self._transactor.run(lambda ledger: tune.set_limit(ledger, name, seats))
 
     def unset_limit(self, pool: str) -> None:
         """Lift a pool's limit; everyone waiting for it is let in."""
         name = parse_pattern(pool)
-        self._clerk.run(lambda ledger: tune.unset_limit(ledger, name))
+        self._transactor.run(lambda ledger: tune.unset_limit(ledger, name))
 
     def set_cooldown(self, pool: str, cooldown: float | str) -> None:
         """Set how long seats freed from now on rest."""
         name, rest = parse_pattern(pool), parse_duration(cooldown, "cooldown")
-        self._clerk.run(lambda ledger: tune.set_cooldown(ledger, name, rest))
+        self._transactor.run(lambda ledger: tune.set_cooldown(ledger, name, rest))
 
     def restore(self, pool: str) -> None:
         """Forget what was set by hand for a pool: the configuration counts again."""
         name = parse_pattern(pool)
-        self._clerk.run(lambda ledger: tune.restore(ledger, name))
+        self._transactor.run(lambda ledger: tune.restore(ledger, name))
 
     def pause(self, pool: str, duration: float | str | None = None, *, note: str = "") -> None:
         """Let nothing start in a pool for a while, or until it is resumed."""
         name = parse_pattern(pool)
         length = None if duration is None else parse_duration(duration)
         note = parse_task(note, "note")
-        self._clerk.run(lambda ledger: tune.pause(ledger, name, length, note))
+        self._transactor.run(lambda ledger: tune.pause(ledger, name, length, note))
 
     def resume(self, pool: str) -> bool:
         """End a pause; False if there was none."""
         name = parse_pattern(pool)
-        return self._clerk.run(lambda ledger: tune.resume(ledger, name))
+        return self._transactor.run(lambda ledger: tune.resume(ledger, name))
 
     def cancel(self, id: int, *, grace: float | None = None) -> str:
         """End a piece of work in any state; tells what became of it. Waits until it is so.
@@ -288,54 +276,58 @@ class Gate:
         """
         from headgate.gate.cancel import cancel
 
-        return cancel(self._clerk, id, grace, self.grace)
+        return cancel(self._runtime, id, grace, self.grace)
 
     def notices(self) -> "Notices":
         """The events on their way to the targets of notifications; for one notifier."""
         from headgate.gate.notices import Notices
 
-        return Notices(self._clerk, lambda: self._config.config.notify)
+        return Notices(self._runtime, lambda: self._settings.config.notify)
 
     @property
     def jobs(self) -> "Jobs":
         """Durable work."""
         from headgate.gate.jobs import Jobs
 
-        return Jobs(self._clerk, self._view)
+        return Jobs(self._runtime, self._view)
 
     @property
     def crew(self) -> "Crew":
         """For those who do that work."""
         from headgate.gate.crew import Crew
 
-        return Crew(self._clerk)
+        return Crew(self._runtime)
 
     @property
     def grace(self) -> float:
         """How many seconds a cancelled program gets to end by itself."""
-        return self._config.config.grace / 1000
+        return self._settings.config.grace / 1000
 
     @property
     def url(self) -> str:
         """How others open this store."""
-        return self._clerk.store.url
+        return self._runtime.store.url
 
     @property
     def job_terms(self) -> "JobTerms":
         """How jobs are watched, and for how long they wait and are kept."""
-        return self._config.config.jobs
+        return self._settings.config.jobs
 
     def profiles(self) -> "tuple[Profile, ...]":
         """The kinds of agents that are known, the configuration's own first."""
         from headgate.config.profiles import all_profiles
 
-        return all_profiles(self._config.config)
+        return all_profiles(self._settings.config)
 
     def key_of(self, argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
         """What a command uses, where its own words or its environment tell."""
         from headgate.core import profiles
 
         return profiles.key(profiles.find(argv, self.profiles()), argv, environment)
+
+    def rules(self) -> "tuple[Rule, ...]":
+        """How to read what upstream answers."""
+        return self._settings.rules()
 
     def moment(self, since: float | None) -> int:
         """A wall-clock time on the store's clock; 0 stands for now."""
@@ -344,7 +336,7 @@ class Gate:
     @property
     def life_fd(self) -> int:
         """A program that inherits this keeps this gate's leases for as long as it lives."""
-        return self._clerk.roll.life_fd
+        return self._runtime.roll.life_fd
 
     def started(self, lease: Lease, pid: int) -> None:
         """Let people know which process uses a lease."""
@@ -354,24 +346,24 @@ class Gate:
             if row is not None:
                 ledger.tx.change_lease(row._replace(pid=pid))
 
-        self._clerk.submit(Errand(note))
+        self._transactor.submit(Operation(note))
 
     def get_ready(self) -> None:
         """Start what runs in the background now, and not with the first request."""
-        self._clerk.lookout.start()
+        self._runtime.background.start()
 
     def suspend(self) -> None:
         """Stop this process as Ctrl-Z does, but never within a transaction."""
-        with self._clerk.between_transactions():
+        with self._transactor.between_transactions():
             os.kill(os.getpid(), signal.SIGSTOP)
 
     def leave_behind(self) -> None:
         """Close the gate, but leave its leases to the programs that live on with them."""
-        self._clerk.close(stay_for_programs=True)
+        self._runtime.close(stay_for_programs=True)
 
     def close(self) -> None:
         """Give everything back and let go of the store."""
-        self._clerk.close()
+        self._runtime.close()
 
     def __enter__(self) -> Self:
         """Use the gate."""
@@ -397,7 +389,7 @@ class Gate:
             return 0
         if not math.isfinite(since):
             raise UsageError(f"bad since {since!r}: expected seconds since the epoch")
-        lead = self._clerk.store.now() - round(time.time() * 1000)
+        lead = self._runtime.store.now() - round(time.time() * 1000)
         jumped = lead if abs(lead) > _JUMP else 0  # else equal moments would come out unequal
         return round(max(-(2.0**52), min(since * 1000, 2.0**52))) + jumped or 1
 
@@ -407,47 +399,4 @@ class Gate:
         uid, _, id = mark.partition(".")
         if not id.isdigit() or len(id) > 18:
             return 0
-        return int(id) if uid == self._clerk.uid() else 0
-
-    def _pools(self) -> Mapping[str, Declared]:
-        """What the configuration says, and this gate's own functions."""
-        pools = dict(self._config.config.pools)
-        for name, source in self._usage.items():
-            pools[name] = pools.get(name, NOTHING)._replace(usage=source)
-        return pools
-
-    def rules(self) -> "tuple[Rule, ...]":
-        """How to read what upstream answers."""
-        from headgate.core.verdicts import BUILTIN
-
-        return (*self._config.config.classify, *BUILTIN)
-
-    def _reload(self) -> None:
-        """Follow the configuration file, looking at it no more often than twice a second."""
-        now = time.monotonic()
-        if now < self._next_look:
-            return
-        self._next_look = now + _LOOK
-        fresh = self._config.fresh()
-        if fresh is not None:
-            self._pages.declare(self._pools(), fresh.defaults)
-        if self._config.problem:
-            self._clerk.to_tell.append(self._config.problem)
-            self._config.problem = None
-
-
-@atexit.register
-def _close_all() -> None:
-    for gate in list(_OPEN):
-        gate.close()
-
-
-def _after_fork() -> None:
-    """A forked child has its parent's descriptors; with them it would pass for its parent."""
-    for gate in list(_OPEN):
-        gate._clerk.abandon()  # noqa: SLF001 - as good as a method
-    _OPEN.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+        return int(id) if uid == self._runtime.uid() else 0

@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +19,14 @@ from headgate.core.jobs import ENDED, Spec
 from headgate.core.keys import NO_KEY, parse_key
 from headgate.core.views import AttemptStatus, JobStatus
 from headgate.errors import UsageError
-from headgate.gate.errand import Errand
+from headgate.gate.operation import Operation
+from headgate.gate.runtime import Runtime
 from headgate.ledger import admit, hands, joblook, jobs
 from headgate.ledger.jobs import Draft
 from headgate.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from headgate.gate.clerk import Clerk
 
 EXPIRES = "24h"
 _LONGEST_WORD = 128 * 1024 - 1
@@ -117,11 +116,11 @@ def _text(text: str, what: str, *, secret: bool = False) -> str:
     return text
 
 
-class _Submission(Errand):
+class _Submission(Operation):
     """Jobs that are handed in together: all of them, or none."""
 
-    def __init__(self, drafts: Sequence[Draft], told: Callable[[Errand], None]) -> None:
-        super().__init__(lambda _: None, told)
+    def __init__(self, drafts: Sequence[Draft]) -> None:
+        super().__init__(lambda _: None)
         self._drafts = drafts
         self._ids: list[int] = []
 
@@ -155,70 +154,64 @@ class _Submission(Errand):
 class Jobs:
     """The jobs of a store."""
 
-    def __init__(self, clerk: "Clerk", view: str) -> None:
-        if clerk.store.folder is None:
+    def __init__(self, runtime: Runtime, view: str) -> None:
+        store = runtime.store
+        if store.folder is None:
             raise UsageError(
-                f"jobs have to outlive their process, which the store {clerk.store.url} does not; "
+                f"jobs have to outlive their process, which the store {store.url} does not; "
                 "use one in a file: --store sqlite:///path"
             )
-        self._clerk = clerk
+        self._store = store
+        self._transactor = runtime.transactor
         self._view = view
 
     @property
     def folder(self) -> "Path":
         """Where the output of jobs is kept."""
-        members = self._clerk.store.folder
+        members = self._store.folder
         assert members is not None  # noqa: S101 - checked when this was made
         return members.with_name(members.name.removesuffix(".members") + ".logs")
 
     def submit(self, drafts: Sequence[Draft]) -> list[JobStatus]:
         """Hand in jobs; durable when this returns, all of them or none."""
-        import threading
-
-        done = threading.Event()
         own = [one._replace(spec=one.spec._replace(view=self._view)) for one in drafts]
-        errand = _Submission(own, lambda _: done.set())
-        self._clerk.submit(errand)
-        done.wait()
-        if errand.error is not None:
-            raise errand.error
-        return list(errand.result)
+        return list(self._transactor.perform(_Submission(own)))
 
     def status(self, id: int) -> JobStatus:
         """One job."""
-        found = self._clerk.read(lambda ledger: joblook.job(ledger, id, time.time()))
+        found = self._transactor.read(lambda ledger: joblook.job(ledger, id, time.time()))
         if found is None:
             raise UsageError(f"there is no job {id}; see headgate queue --all")
         return found
 
     def attempts(self, id: int) -> tuple[AttemptStatus, ...]:
         """The attempts of a job."""
-        return self._clerk.read(lambda ledger: joblook.attempts(ledger, id, time.time()))
+        return self._transactor.read(lambda ledger: joblook.attempts(ledger, id, time.time()))
 
     def finished(self, most: int = 100) -> list[JobStatus]:
         """The jobs that ended last, latest first."""
-        return self._clerk.read(lambda ledger: joblook.finished(ledger, time.time(), most))
+        return self._transactor.read(lambda ledger: joblook.finished(ledger, time.time(), most))
 
     def counts(self) -> dict[str, int]:
         """How many jobs are in each state that any is in."""
-        return self._clerk.read(joblook.counts)
+        return self._transactor.read(joblook.counts)
 
     def hold(self, id: int) -> None:
         """Take a waiting job out of the line until it is let go."""
-        self._clerk.run(partial(hands.hold, id=id))
+        self._transactor.run(partial(hands.hold, id=id))
 
     def let_go(self, id: int) -> None:
         """Let a held job into the line."""
-        self._clerk.run(partial(hands.let_go, id=id))
+        self._transactor.run(partial(hands.let_go, id=id))
 
     def move(self, id: int, *, priority: str | int | None = None, first: bool = False) -> None:
         """Give a waiting job another priority, or put it before all others of its priority."""
         urgency = None if priority is None else -parse_priority(priority)
-        self._clerk.run(partial(hands.move, id=id, urgency=urgency, first=first))
+        self._transactor.run(partial(hands.move, id=id, urgency=urgency, first=first))
 
     def retry(self, id: int) -> None:
         """Put a job that has ended into the line again."""
-        self._clerk.run(partial(hands.retry, id=id))
+        self._transactor.run(partial(hands.retry, id=id))
 
     def wait(self, id: int, timeout: float | None = None) -> JobStatus:
         """Wait until a job has ended; as it is then, or when the time is up."""

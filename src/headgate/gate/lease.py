@@ -1,8 +1,9 @@
 """The seats a program holds, and how they are given back."""
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from headgate.core.amounts import parse_task, parse_tokens
 from headgate.core.signals import USAGE, Signal, parse_signal, parse_wait
@@ -12,7 +13,20 @@ from headgate.ledger import learn, metering
 from headgate.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
-    from headgate.gate.clerk import Clerk
+    from headgate.core.rules import Rule
+
+
+class LeaseOwner(Protocol):
+    """What a lease asks of the process that holds it."""
+
+    def release(self, id: int) -> None:
+        """Give a lease's seats back, now or as soon as the store can be written."""
+
+    def tell(self, do: Callable[[Ledger], object]) -> None:
+        """Have something kept as soon as the store can be written, without waiting for it."""
+
+    def rules(self) -> "tuple[Rule, ...]":
+        """How to read what upstream answers."""
 
 
 class Lease:
@@ -26,7 +40,15 @@ class Lease:
     """
 
     def __init__(
-        self, clerk: "Clerk", id: int, *, key: str, task: str, weight: int, mark: str, waited: float
+        self,
+        owner: LeaseOwner,
+        id: int,
+        *,
+        key: str,
+        task: str,
+        weight: int,
+        mark: str,
+        waited: float,
     ) -> None:
         self.id = id
         self.key = key
@@ -35,9 +57,10 @@ class Lease:
         self.waited = waited
         self.ended_by: HeadgateError | None = None
         self._mark = mark
-        self._clerk = clerk
         self.on_end: Callable[[HeadgateError], None] | None = None
+        self._owner = owner
         self._released = False
+        self._lock = threading.Lock()
 
     @property
     def released(self) -> bool:
@@ -51,10 +74,10 @@ class Lease:
 
     def release(self) -> bool:
         """Give the seats back now; True the first time, and False ever after. Any thread may."""
-        with self._clerk.tiny_lock:
+        with self._lock:
             first, self._released = not self._released, True
         if first:
-            self._clerk.release(self.id)
+            self._owner.release(self.id)
         return first
 
     def report(
@@ -84,11 +107,11 @@ class Lease:
             if used is not None:
                 metering.spend(ledger, self.id, used)
 
-        self._clerk.tell(apply)
+        self._owner.tell(apply)
 
     def tell(self, signal: Signal) -> None:
         """The same, for a signal that was read off an answer or off a program's output."""
-        self._clerk.tell(lambda ledger: learn.report(ledger, signal, lease=self.id, key=self.key))
+        self._owner.tell(lambda ledger: learn.report(ledger, signal, lease=self.id, key=self.key))
 
     def answered(
         self,
@@ -105,7 +128,7 @@ class Lease:
         pairs = headers.items() if hasattr(headers, "items") else headers
         plain = {str(name): str(value) for name, value in pairs}
         text = body if isinstance(body, str) else bytes(body or b"")
-        found = classify(Response(int(status), plain, text, provider), now, self._clerk.rules())
+        found = classify(Response(int(status), plain, text, provider), now, self._owner.rules())
         left = meters(plain, now)
 
         def apply(ledger: Ledger) -> None:
@@ -115,12 +138,12 @@ class Lease:
                 learn.report(ledger, found, lease=self.id, key=self.key)
 
         if found is not None or left is not None:
-            self._clerk.tell(apply)
+            self._owner.tell(apply)
         return None if found is None else found.kind
 
     def end(self, error: HeadgateError) -> None:
         """Somebody wants this work to end: tell whoever does the work, once."""
-        with self._clerk.tiny_lock:
+        with self._lock:
             first = self.ended_by is None and not self._released
             if first:
                 self.ended_by = error

@@ -1,36 +1,25 @@
 """A gate's events on their way to those who want to be told of them."""
 
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from headgate.core.notices import Target
 from headgate.core.views import Event
-from headgate.gate.errand import Errand
+from headgate.gate.operation import Joining
+from headgate.gate.runtime import Runtime
 from headgate.ledger import notices
-from headgate.ledger.ledger import Ledger
 from headgate.ledger.notices import Batch, Claim, Standing
-
-if TYPE_CHECKING:
-    from headgate.gate.clerk import Clerk
-
-
-class _Claiming(Errand):
-    """Something that leaves this process's name in the store, so it must be known as alive."""
-
-    joins = True
 
 
 class Notices:
     """What one notifier asks of the store. Each has a token, so that a gate may have several."""
 
-    def __init__(self, clerk: "Clerk", targets: Callable[[], tuple[Target, ...]]) -> None:
-        self._clerk = clerk
+    def __init__(self, runtime: Runtime, targets: Callable[[], tuple[Target, ...]]) -> None:
+        self._transactor = runtime.transactor
         self._targets = targets
-        self._me = Claim(clerk.roll.me, os.urandom(6).hex())
+        self._me = Claim(runtime.roll.me, os.urandom(6).hex())
 
     def targets(self) -> tuple[Target, ...]:
         """Where the configuration says that notifications go."""
@@ -38,42 +27,34 @@ class Notices:
 
     def pending(self, names: Sequence[str]) -> list[str]:
         """The targets for which there is something to do; follows the configuration, too."""
-        return self._clerk.read(lambda ledger: notices.pending(ledger, names, self._me))
+        return self._transactor.read(lambda ledger: notices.pending(ledger, names, self._me))
 
     def standings(self, names: Sequence[str]) -> list[Standing]:
         """How far each target has come."""
-        return self._clerk.read(lambda ledger: [notices.standing(ledger, name) for name in names])
+        return self._transactor.read(
+            lambda ledger: [notices.standing(ledger, name) for name in names]
+        )
 
     def take(self, name: str, most: int) -> Batch | None:
         """Claim a target and get what is next for it; None if somebody else delivers."""
         wall = time.time()
-        found: Batch | None = self._claim(
-            partial(notices.take, name=name, me=self._me, most=most, wall=wall)
-        )
+        take = partial(notices.take, name=name, me=self._me, most=most, wall=wall)
+        found: Batch | None = self._transactor.perform(Joining(take))
         return found
 
     def advance(self, name: str, to: int) -> bool:
         """Note that all events up to this one are dealt with; False if the claim is lost."""
-        return self._clerk.run(partial(notices.advance, name=name, me=self._me, to=to))
+        return self._transactor.run(partial(notices.advance, name=name, me=self._me, to=to))
 
     def give_up(self, name: str, event: Event, why: str) -> bool:
         """Note that an event could not be delivered, and go on; False if the claim is lost."""
         give_up = partial(notices.give_up, name=name, me=self._me, event=event, why=why)
-        return self._clerk.run(give_up)
+        return self._transactor.run(give_up)
 
     def complain(self, name: str, why: str) -> None:
         """Let it be known that nothing can be delivered to a target from here."""
-        self._clerk.run(partial(notices.complain, name=name, why=why))
+        self._transactor.run(partial(notices.complain, name=name, why=why))
 
     def let_go(self, names: Sequence[str]) -> None:
         """Leave targets to others, as soon as the store can be written."""
-        self._clerk.tell(partial(notices.let_go, names=names, me=self._me))
-
-    def _claim(self, do: Callable[[Ledger], Any]) -> Any:  # noqa: ANN401 - what `do` returns
-        done = threading.Event()
-        errand = _Claiming(do, lambda _: done.set())
-        self._clerk.submit(errand)
-        done.wait()
-        if errand.error is not None:
-            raise errand.error
-        return errand.result
+        self._transactor.tell(partial(notices.let_go, names=names, me=self._me))

@@ -2,28 +2,26 @@
 
 import threading
 from functools import partial
-from typing import TYPE_CHECKING
 
-from headgate.gate.strays import end, programs
+from headgate.gate.roll import Roll, programs
+from headgate.gate.strays import end
+from headgate.gate.transactor import Transactor
 from headgate.ledger import leave
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lease
 
-if TYPE_CHECKING:
-    from headgate.gate.clerk import Clerk
-
 _GRACE = 10.0
 
 
-def end_orphans(clerk: "Clerk") -> None:
+def end_orphans(transactor: Transactor, roll: Roll) -> None:
     """End what holds seats beyond `max_hold` without a process of ours to end it.
 
     The seats are freed by the end of the programs, and by nothing else.
     """
-    for mark, lease in clerk.read(_overdue):
+    for mark, lease in transactor.read(_overdue):
         text = "held longer than its pool's max_hold, with no process of headgate left to end it"
-        clerk.run(partial(note, id=lease.id, text=text))
-        find = partial(programs, clerk.roll, lease, mark)
+        transactor.run(partial(note, id=lease.id, text=text))
+        find = partial(programs, roll, lease, mark)
         threading.Thread(target=end, args=(find, _GRACE), daemon=True).start()
 
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from headgate.core.amounts import parse_priority, parse_task, parse_tokens, parse_weight
 from headgate.core.keys import NO_KEY, matches, parse_key
@@ -10,16 +9,14 @@ from headgate.core.line import Reason
 from headgate.core.plans import DEFER, START, Candidate, Plan, Verdict
 from headgate.core.views import explain
 from headgate.errors import UsageError
+from headgate.gate.runtime import Runtime
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.plan import Forecast, forecast
 
-if TYPE_CHECKING:
-    from headgate.gate.clerk import Clerk
-
 
 def plan(
-    clerk: "Clerk",
+    runtime: Runtime,
     candidates: Iterable[Candidate],
     view: str,
     lender: int,
@@ -27,9 +24,15 @@ def plan(
 ) -> Plan:
     """A verdict for each candidate; those without a `since` begin now."""
     given = list(candidates)
-    like = Request(NO_KEY, clerk.roll.me, clerk.machine, lender=lender, view=view)
+    like = Request(
+        key=NO_KEY,
+        member=runtime.roll.me,
+        machine=runtime.membership.machine,
+        lender=lender,
+        view=view,
+    )
     requests = [_request(n, one, like, since) for n, one in enumerate(given, 1)]
-    _refresh(clerk, {request.key for request in requests})
+    _refresh(runtime, {request.key for request in requests})
 
     def look(ledger: Ledger) -> Plan:
         words = _Words(ledger.now)
@@ -39,7 +42,7 @@ def plan(
         )
         return Plan(tuple(verdicts), time.time())
 
-    return clerk.read(look)
+    return runtime.transactor.read(look)
 
 
 def _request(
@@ -58,15 +61,15 @@ def _request(
         raise UsageError(f"candidate {number}: {error}") from None
 
 
-def _refresh(clerk: "Clerk", keys: set[str]) -> None:
+def _refresh(runtime: Runtime, keys: set[str]) -> None:
     """Have the readings taken that the verdicts depend on, for one key of each such pool."""
-    if not clerk.gauged():
+    if not runtime.gauged():
         return
-    unread = clerk.read(lambda ledger: set(ledger.use.unread))
+    unread = runtime.transactor.read(lambda ledger: set(ledger.use.unread))
     for name in unread:
         key = next((key for key in keys if matches(name, key)), None)
         if key is not None:
-            clerk.poller.refresh(key)
+            runtime.poller.refresh(key)
 
 
 class _Words:

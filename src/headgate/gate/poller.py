@@ -16,12 +16,12 @@ from headgate.core.keys import matches
 from headgate.core.pools import UsageSource
 from headgate.core.signals import Reading
 from headgate.errors import GateClosedError, StoreError
+from headgate.gate.transactor import Transactor
 from headgate.ledger import outlook, upstream
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.watch import Plan
 
 if TYPE_CHECKING:
-    from headgate.gate.clerk import Clerk
     from headgate.usage import Failed, Stream
 
 Ask = Callable[[], object]
@@ -39,8 +39,17 @@ _QUIET = 30.0
 class Poller:
     """Asks in threads of its own, one per pool and time, so that nobody has to wait for it."""
 
-    def __init__(self, clerk: "Clerk") -> None:
-        self._clerk = clerk
+    def __init__(
+        self,
+        transactor: Transactor,
+        me: str,
+        called: Callable[[], None],
+        gauged: Callable[[], bool],
+    ) -> None:
+        self._transactor = transactor
+        self._me = me
+        self._called = called
+        self._gauged = gauged
         self.functions: dict[str, Ask] = {}
         """Pools whose usage a function of this program tells."""
         self._at_it: set[str] = set()
@@ -103,9 +112,9 @@ class Poller:
 
     def refresh(self, key: str) -> None:
         """Ask now, for someone who will not wait, about pools of this key without a reading."""
-        if not self._clerk.gauged():
+        if not self._gauged():
             return
-        names = self._clerk.read(
+        names = self._transactor.read(
             lambda ledger: [name for name in ledger.use.unread if matches(name, key)]
         )
         for name in names:
@@ -121,25 +130,26 @@ class Poller:
         except (StoreError, GateClosedError):
             pass  # whoever waits tries again
         finally:
-            clerk = self._clerk
             with self._lock:
                 self._at_it.discard(name)
                 self._due.pop(name, None)
-            clerk.lookout.call()
+            self._called()
 
     def _ask_and_tell(self, name: str) -> None:
-        clerk = self._clerk
-        source = clerk.run(partial(self._claim, name=name))
+        transactor = self._transactor
+        source = transactor.run(partial(self._claim, name=name))
         if source is None:
             return
         if _lacks_key(source):
             problem = source.no_key
-            clerk.run(partial(upstream.record, name=name, reading=None, asked=0, problem=problem))
+            transactor.run(
+                partial(upstream.record, name=name, reading=None, asked=0, problem=problem)
+            )
             return
-        asked = clerk.store.now()
+        asked = transactor.store.now()
         found, age = self._read(name, source)
-        asked = max(asked, clerk.store.now() - age) if age is not None else asked
-        clerk.run(
+        asked = max(asked, transactor.store.now() - age) if age is not None else asked
+        transactor.run(
             partial(
                 upstream.record,
                 name=name,
@@ -162,7 +172,7 @@ class Poller:
         else:
             self._keyless.pop(name, None)
         patience = round(_TIMEOUT * 1000) + _MARGIN
-        claimed = upstream.claim(ledger, name, self._clerk.roll.me, patience)
+        claimed = upstream.claim(ledger, name, self._me, patience)
         return pool.usage if claimed else None
 
     def _read(self, name: str, source: UsageSource) -> "tuple[Reading | Failed, int | None]":

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from headgate.errors import StoreUnavailableError
 from headgate.gate.strays import carriers, readers
-from headgate.ledger.rows import Member
+from headgate.ledger.rows import Lease, Member
 
 _OLD = 3600
 _NOBODY = {errno.ENXIO, errno.ENOENT}
@@ -211,3 +211,10 @@ class HomeRoll:
 
 
 Roll = FolderRoll | HomeRoll
+
+
+def programs(roll: Roll, lease: Lease, mark: str) -> set[int]:
+    """All processes that a lease's program still has: by its mark, and by a pipe it inherited."""
+    members = {lease.member, lease.life} - {""}
+    users = {pid for member in members for pid in roll.users(member)}
+    return {*carriers([mark]).get(mark, ()), *users}

@@ -13,10 +13,10 @@ from headgate.errors import (
     UsageError,
     WaitTimeoutError,
 )
-from headgate.gate.clerk import Clerk
-from headgate.gate.errand import Wish
+from headgate.gate.acquisition import Acquisition
+from headgate.gate.delivery import call_in, running_loop
 from headgate.gate.lease import Lease
-from headgate.gate.telling import call_in, running_loop
+from headgate.gate.runtime import Runtime
 from headgate.ledger.admit import Request
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ class Slot:
 
     def __init__(
         self,
-        clerk: Clerk,
+        runtime: Runtime,
         request: Request,
         wait: float | None,
         on_wait: Callable[[Waiting], None] | None,
         on_end: Callable[[HeadgateError], None] | None,
     ) -> None:
-        self._clerk = clerk
+        self._runtime = runtime
         self._request = request
         self._wait = wait
         self._on_wait = on_wait
@@ -52,47 +52,47 @@ class Slot:
         if running_loop() is not None:
             raise UsageError("this thread runs an event loop: use 'async with', not 'with'")
         if self._wait == 0:
-            self._clerk.poller.refresh(self._request.key)
+            self._runtime.poller.refresh(self._request.key)
         done = threading.Event()
-        wish = self._wish(lambda _: done.set(), self._on_wait)
+        asked = self._acquisition(lambda _: done.set(), self._on_wait)
         in_time = False
-        wish.given_up = "stopped while it waited"
+        asked.given_up = "stopped while it waited"
         try:
-            self._clerk.submit(wish)
+            self._runtime.transactor.submit(asked)
             in_time = done.wait(self._limit())
-            wish.given_up = f"waited for {self._wait}s, its time was up"
+            asked.given_up = f"waited for {self._wait}s, its time was up"
         finally:
             if not in_time:
                 gone = threading.Event()
-                self._clerk.submit(self._clerk.withdraw(wish, lambda _: gone.set()))
+                self._runtime.transactor.submit(self._runtime.withdraw(asked, lambda _: gone.set()))
                 gone.wait(_PATIENCE)  # if the store does not answer, it is done when it does
         if not in_time:
             raise self._too_late()
-        return self._won(wish)
+        return self._won(asked)
 
     async def acquire_async(self) -> Lease:
         """Wait for the seats without blocking the event loop; the caller releases the lease."""
         import asyncio
 
-        if self._wait == 0 and self._clerk.gauged():
-            await asyncio.to_thread(self._clerk.poller.refresh, self._request.key)
+        if self._wait == 0 and self._runtime.gauged():
+            await asyncio.to_thread(self._runtime.poller.refresh, self._request.key)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
 
-        wish = self._wish(lambda _: _resolve(future), self._on_wait)
-        wish.loop = loop
-        self._clerk.submit(wish)
+        asked = self._acquisition(lambda _: _resolve(future), self._on_wait)
+        asked.loop = loop
+        self._runtime.transactor.submit(asked)
         try:
             async with asyncio.timeout(self._limit()):
                 await future
         except TimeoutError:
-            wish.given_up = f"waited for {self._wait}s, its time was up"
-            await self._abandon(wish)
+            asked.given_up = f"waited for {self._wait}s, its time was up"
+            await self._abandon(asked)
             raise self._too_late() from None
         except asyncio.CancelledError:
-            await self._abandon(wish)
+            await self._abandon(asked)
             raise
-        return self._won(wish)
+        return self._won(asked)
 
     def __enter__(self) -> Lease:
         """Wait for the seats."""
@@ -145,18 +145,18 @@ class Slot:
             if isinstance(error, asyncio.CancelledError) and not others and lease.ended_by:
                 raise lease.ended_by from None
 
-    def _wish(
-        self, told: Callable[[Wish], None], on_wait: Callable[[Waiting], None] | None
-    ) -> Wish:
+    def _acquisition(
+        self, told: Callable[[Acquisition], None], on_wait: Callable[[Waiting], None] | None
+    ) -> Acquisition:
         wait = self._wait is None or self._wait > 0
-        return Wish(self._clerk, self._request, wait=wait, told=told, on_wait=on_wait)
+        return Acquisition(self._request, wait=wait, told=told, on_wait=on_wait)
 
-    def _won(self, wish: Wish) -> Lease:
-        if wish.error is not None:
-            raise wish.error
-        if wish.lease is None:
+    def _won(self, asked: Acquisition) -> Lease:
+        if asked.error is not None:
+            raise asked.error
+        if asked.lease is None:
             raise GateClosedError("this gate was closed while the request waited")
-        lease = wish.lease
+        lease = asked.lease
         lease.on_end = self._on_end
         return lease
 
@@ -167,19 +167,19 @@ class Slot:
     def _too_late(self) -> HeadgateError:
         if not self._wait:
             return StoreUnavailableError(
-                f"the store {self._clerk.store.url} did not answer within {_PATIENCE:g}s"
+                f"the store {self._runtime.store.url} did not answer within {_PATIENCE:g}s"
             )
         return WaitTimeoutError(f"no seat became free within {self._wait:g}s")
 
-    async def _abandon(self, wish: Wish) -> None:
+    async def _abandon(self, asked: Acquisition) -> None:
         """Leave nothing behind, even if this task is cancelled once more meanwhile."""
         import asyncio
 
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        errand = self._clerk.withdraw(wish, lambda _: _resolve(done))
-        errand.loop = loop
-        self._clerk.submit(errand)
+        operation = self._runtime.withdraw(asked, lambda _: _resolve(done))
+        operation.loop = loop
+        self._runtime.transactor.submit(operation)
         await asyncio.wait([done], timeout=_PATIENCE)
 
 

@@ -11,11 +11,6 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from headgate.gate.roll import Roll
-    from headgate.ledger.rows import Lease as Row
 
 MARK = "HEADGATE_LEASE"
 _PROC = Path("/proc")
@@ -65,13 +60,6 @@ def _marked_by_psutil() -> Iterator[tuple[int, str]]:
             continue
         if mark and process.status() != psutil.STATUS_ZOMBIE:
             yield process.pid, mark
-
-
-def programs(roll: "Roll", lease: "Row", mark: str) -> set[int]:
-    """All processes that a lease's program still has: by its mark, and by a pipe it inherited."""
-    members = {lease.member, lease.life} - {""}
-    users = {pid for member in members for pid in roll.users(member)}
-    return {*carriers([mark]).get(mark, ()), *users}
 
 
 def readers(path: str) -> list[int]:

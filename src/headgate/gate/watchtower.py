@@ -1,10 +1,12 @@
 """Looks, at most once a second, for agents that use a pool without having asked for a seat."""
 
 import time
+from collections.abc import Sequence
 
 from headgate.gate.foreign import Ours, count
-from headgate.ledger import leave
-from headgate.ledger.ledger import Pages
+from headgate.gate.operation import Operation, Participant
+from headgate.ledger import leave, upstream
+from headgate.ledger.ledger import Ledger, Pages
 from headgate.store.base import Store
 from headgate.store.machine import machine_id, pid_space
 
@@ -12,24 +14,30 @@ _EVERY = 1.0
 _MOST = 10_000
 
 
-class Watchtower:
+class Watchtower(Participant):
     """Counts the foreign agents of the pools that say how to know them."""
 
-    def __init__(self, pages: Pages) -> None:
+    def __init__(self, pages: Pages, store: Store) -> None:
         self._pages = pages
+        self._store = store
         self._next = 0.0
+        self._found: dict[str, int] = {}
 
-    def due(self) -> bool:
+    def stale(self) -> bool:
         """Whether there is something to look for, and the last look was a while ago."""
         return bool(self._pages.observed()) and time.monotonic() >= self._next
 
-    def look(self, store: Store) -> dict[str, int]:
-        """How many there are in each pool; empty if nobody needs to look now."""
-        if not self.due():
-            return {}
-        found = count(self._pages.observed(), _ours(store))
-        self._next = time.monotonic() + _EVERY
-        return found
+    def prepare(self, operations: Sequence[Operation]) -> None:
+        """Count how many there are in each pool, if it is time to look."""
+        self._found = {}
+        if self.stale():
+            self._found = count(self._pages.observed(), _ours(self._store))
+            self._next = time.monotonic() + _EVERY
+
+    def begin(self, ledger: Ledger) -> None:
+        """Keep what was found."""
+        if self._found:
+            upstream.sighted(ledger, pid_space(), self._found)
 
 
 def _ours(store: Store) -> Ours:

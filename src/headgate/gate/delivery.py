@@ -1,35 +1,35 @@
 """How outcomes reach whoever asked: in their event loop's thread, or in whichever thread knows."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headgate.gate.errand import Errand
-
 if TYPE_CHECKING:
     import asyncio
 
+Call = Callable[[], None]
 
-def tell(calls: list[tuple[Errand, Callable[[], None]]]) -> None:
-    """Tell outcomes, each event loop's in one go."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
-    for errand, call in calls:
-        if errand.loop is None:
+
+def deliver(calls: "Iterable[tuple[asyncio.AbstractEventLoop | None, Call]]") -> None:
+    """Call back programs: those of one event loop together, the others from this thread."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Call]] = {}
+    for loop, call in calls:
+        if loop is None:
             _call_safely(call)
         else:
-            by_loop.setdefault(errand.loop, []).append(call)
+            by_loop.setdefault(loop, []).append(call)
     for loop, some in by_loop.items():
         call_in(loop, partial(_call_all, some))
 
 
-def _call_all(calls: list[Callable[[], None]]) -> None:
+def _call_all(calls: list[Call]) -> None:
     for call in calls:
         _call_safely(call)
 
 
-def _call_safely(call: Callable[[], None]) -> None:
+def _call_safely(call: Call) -> None:
     """Call back a program; its mistake is shown, and keeps no one else from being told."""
     try:
         call()

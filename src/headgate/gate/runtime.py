@@ -1,0 +1,296 @@
+"""All that one process needs to take part in a store, put together.
+
+    transactor    gathers what is asked for, and commits it together
+    membership    this process among the others: alive, woken, waking
+    holdings      what it waits for and what it holds
+    watcher       what it looks out for while it waits
+    poller        asks providers what they count
+    background    the thread that sleeps until any of these has something to do
+
+Each has one owner and knows none that stand below it. What is asked for goes one way through
+them: an operation is submitted, committed, followed up by the participants, and its outcome
+delivered.
+"""
+
+import atexit
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from headgate.core.amounts import show_duration
+from headgate.errors import (
+    CancelledWorkError,
+    GateClosedError,
+    HoldExpiredError,
+    StoreError,
+    StoreReplacedError,
+)
+from headgate.gate import overdue
+from headgate.gate.acquisition import Acquisition
+from headgate.gate.background import Background
+from headgate.gate.delivery import deliver, running_loop
+from headgate.gate.holdings import Holdings, News
+from headgate.gate.membership import Membership
+from headgate.gate.operation import Operation, Retried
+from headgate.gate.poller import Poller
+from headgate.gate.roll import FolderRoll, HomeRoll, Roll
+from headgate.gate.settings import Settings
+from headgate.gate.transactor import CLOSED, Transactor
+from headgate.gate.watcher import Watcher
+from headgate.gate.watchtower import Watchtower
+from headgate.ledger import leave, watch
+from headgate.ledger.ledger import Ledger
+from headgate.ledger.rows import Tx
+from headgate.store.base import Store
+from headgate.store.machine import machine_id
+
+_PATIENCE = 3.0
+_TICK = 1.0
+_GONE = 10.0
+"""Seconds after which a store whose file is gone is not expected back."""
+_OPEN: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
+"""Those of this process. Each lives as long as its thread does, whoever has forgotten its gate."""
+
+
+class Runtime:
+    """One process's part in one store."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.store = store
+        self.rules = settings.rules
+        self.background = Background(self._turn, self._until)
+        self.roll: Roll = FolderRoll(store.folder) if store.folder else HomeRoll(self.call)
+        self.membership = Membership(self.roll, machine_id())
+        self.transactor = Transactor(store, self.background, self._ledger)
+        self.transactor.lets_in = settings.known
+        self.poller = Poller(self.transactor, self.roll.me, self.call, settings.pages.gauged)
+        self.poller.functions.update(settings.functions)
+        self.holdings = Holdings(self.roll.me, self, self.background.nudge)
+        self.watcher = Watcher(self.roll, self.background, self._waits_after, self.poller.plan)
+        self.transactor.take_part(
+            self.membership,
+            Watchtower(settings.pages, store),
+            settings,
+            self.holdings,
+            self.watcher,
+        )
+        self._settings = settings
+        self._uid = ""
+        self._called = False
+        self._next_tick = 0.0
+        self._next_retry = 0.0
+        self._gone_since = 0.0
+        _OPEN.add(self)
+
+    def _ledger(self, tx: Tx) -> Ledger:
+        settings = self._settings
+        settings.refresh()
+        return Ledger(
+            tx,
+            settings.pages,
+            self.store.now(),
+            self.roll,
+            self.membership.machine,
+            view=settings.view,
+        )
+
+    def uid(self) -> str:
+        """The name the store got when it was made."""
+        if not self._uid:
+            self._uid = self.transactor.look(lambda ledger: ledger.tx.uid())
+        return self._uid
+
+    def release(self, id: int) -> None:
+        """Give a lease's seats back, now or as soon as the store can be written.
+
+        A plain thread waits until it is done; an event loop does not.
+        """
+        self.holdings.forget(id)
+        operation = Retried(lambda ledger: leave.release(ledger, id))
+        if self.store.instant or running_loop() is not None:
+            self.transactor.submit(operation)
+            return
+        done = threading.Event()
+        operation.told = lambda _: done.set()
+        self.transactor.submit(operation)
+        done.wait()
+
+    def tell(self, do: Callable[[Ledger], object]) -> None:
+        """Have something kept as soon as the store can be written, without waiting for it."""
+        self.transactor.tell(do)
+
+    def withdraw(
+        self, acquisition: Acquisition, told: Callable[[Operation], None] | None = None
+    ) -> Operation:
+        """An operation that leaves nothing of an acquisition behind, however far it has come."""
+
+        def undo(ledger: Ledger) -> None:
+            acquisition.withdrawn = True
+            acquisition.waits = False
+            self.holdings.forget(acquisition.id)
+            if acquisition.id:
+                text = acquisition.given_up or "no longer wanted"
+                leave.withdraw(ledger, acquisition.id, text=text)
+
+        return Retried(undo, told)
+
+    def gauged(self) -> bool:
+        """Whether upstream's own count has a say in any pool."""
+        return self._settings.pages.gauged()
+
+    @property
+    def attentive(self) -> bool:
+        """Whether this process has to know what others do: it waits, or starts jobs."""
+        return bool(self.holdings.waiting) or self.membership.on_call is not None
+
+    def call(self) -> None:
+        """Have the background thread find out what others did for this process."""
+        self._called = True
+        self.background.nudge()
+
+    def close(self, *, stay_for_programs: bool = False) -> None:
+        """Give everything back and go; or leave the leases to the programs that use them."""
+        waiting: list[Acquisition] = []
+
+        def last() -> Operation | None:
+            waiting.extend(self.holdings.fail_all(GateClosedError(CLOSED)))
+            leaves = self.membership.joined and not stay_for_programs
+            return Operation(self._take_leave) if leaves else None
+
+        try:
+            written = self.transactor.close(_PATIENCE, last)
+        except GateClosedError:
+            return
+        except TimeoutError:
+            self.abandon()  # the store does not answer; whoever looks next finds this process gone
+            return
+        deliver((one.loop, one.finish) for one in waiting)
+        self.poller.close()
+        self.background.stop()
+        self.watcher.close()
+        self.roll.leave(remove=written and not stay_for_programs)
+        with self.transactor.between_transactions():
+            self.store.close()
+        self.transactor.work()  # whoever came too late hears of it
+
+    def _take_leave(self, ledger: Ledger) -> None:
+        for ticket in ledger.tx.tickets_of(self.roll.me):
+            leave.withdraw(ledger, ticket.id, text="its gate was closed")
+        for lease in ledger.tx.leases_of(self.roll.me):
+            leave.release(ledger, lease.id)
+        ledger.tx.drop_member(self.roll.me)
+
+    def abandon(self) -> None:
+        """Let go in a forked child: of the descriptors, not of the rows."""
+        self.transactor.abandon()
+        self.background.abandon()
+        self.watcher.close()
+        self.roll.leave(remove=False)
+
+    def _waits_after(self, operations: Sequence[Operation]) -> bool:
+        return self.membership.on_call is not None or self.holdings.waits(operations)
+
+    def _until(self) -> float | None:
+        """Until when the background thread may sleep, on the monotonic clock."""
+        soon = time.monotonic() + 0.01
+        times = (
+            self.holdings.next_deadline(),
+            self.watcher.due,
+            self.poller.next(),
+            max(self._next_tick, soon) if self.attentive else None,
+            max(self._next_retry, soon) if self.transactor.postpones else None,
+        )
+        return min((at for at in times if at is not None), default=None)
+
+    def _turn(self, ready: frozenset[int]) -> None:
+        """What the background thread does when it wakes up."""
+        self._called = self.watcher.called(ready) or self._called
+        ended = self.watcher.ended(ready)
+        try:
+            self._see_to_it(ended=ended)
+            self._gone_since = 0.0
+        except StoreReplacedError as error:
+            self._gone_since = self._gone_since or time.monotonic()
+            if time.monotonic() - self._gone_since > _GONE:
+                self._give_up(error)
+            time.sleep(_TICK / 10)
+        except StoreError:  # what runs goes on, and the next turn tries again
+            time.sleep(_TICK / 10)
+
+    def _see_to_it(self, *, ended: bool) -> None:
+        self.transactor.work()
+        self._end_overdue()
+        if ended or self.watcher.is_due():
+            self.transactor.run(_tidy)
+        now = time.monotonic()
+        if self._called or (self.attentive and now >= self._next_tick):
+            self._called = False
+            self._next_tick = now + _TICK
+            if self._catch_up():
+                self.transactor.run(_tidy)
+            if self.watcher.plan.on_watch:
+                overdue.end_orphans(self.transactor, self.roll)
+        if self.attentive:
+            self.poller.start_due()
+        if self.transactor.postpones and now >= self._next_retry:
+            self._next_retry = now + _TICK
+            self.transactor.try_again()
+        self.watcher.bring_up_to_date()
+
+    def _catch_up(self) -> bool:
+        """Learn what others did for this process; True if something needs a transaction."""
+        news, plan, told = self.transactor.look(self._take_in_news)
+        deliver((one.loop, one.finish) for one in told)
+        deliver((one.loop, partial(one.tell_spot, spot)) for one, spot in news.spots)
+        for lease, why in news.ends:
+            lease.end(CancelledWorkError(why))
+        if self.membership.on_call is not None:
+            self.membership.on_call()
+        leaving = self.watcher.plan.on_watch and not self.attentive
+        return news.stuck or plan.vacant or leaving
+
+    def _take_in_news(self, ledger: Ledger) -> tuple[News, watch.Plan, list[Acquisition]]:
+        news = self.holdings.look_up(ledger, attentive=self.attentive)
+        plan = watch.plan(ledger, self.roll.me, waiting=self.attentive)
+        told = self.holdings.take_in(news)
+        if self.attentive or not self.watcher.plan.on_watch:
+            self.watcher.follow(plan)  # else the post is handed on first, in a transaction
+        return news, plan, told
+
+    def _give_up(self, error: StoreError) -> None:
+        """The store is not there any more: whoever waits for something from it hears of it."""
+        with self.transactor.between_transactions():
+            waiting = self.holdings.fail_all(error)
+        deliver((one.loop, one.finish) for one in waiting)
+
+    def _end_overdue(self) -> None:
+        """End the work of leases that were held for longer than their pools allow."""
+        for lease, seconds in self.holdings.overdue():
+            text = f"held longer than its pool's max_hold of {show_duration(seconds * 1000)}"
+            self.transactor.run(partial(overdue.note, id=lease.id, text=text))
+            lease.end(HoldExpiredError(f"lease {lease.id} was {text}; its work is being ended"))
+
+
+def _tidy(ledger: Ledger) -> None:
+    leave.sweep(ledger)
+    ledger.unsettled = True
+
+
+@atexit.register
+def _close_all() -> None:
+    for runtime in list(_OPEN):
+        runtime.close()
+
+
+def _after_fork() -> None:
+    """A forked child has its parent's descriptors; with them it would pass for its parent."""
+    for runtime in list(_OPEN):
+        runtime.abandon()
+    _OPEN.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
