@@ -4,6 +4,7 @@ A file is accepted or refused as a whole. All that is wrong with it is said at o
 mistake: where it is, what was found there, and what is allowed. What is legal but looks harmful
 becomes a warning. No message repeats what looks like a key.
 
+content   what a file says, once it was checked
 file      finds the file, reads it, and watches it for changes
 check     the text as a whole, table by table
 pool      the table of one pool
@@ -17,6 +18,7 @@ words     how that is put, and what is hidden of it
 template  the file that `headgate init` writes
 """
 
-from headgate.config.file import GRACE, Config, Defaults, Watched, default_path, find, load
+from headgate.config.content import GRACE, Config
+from headgate.config.file import Defaults, Watched, default_path, find, load
 
 __all__ = ["GRACE", "Config", "Defaults", "Watched", "default_path", "find", "load"]

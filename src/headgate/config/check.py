@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from headgate.config.file import GRACE, Config
+from headgate.config.content import GRACE, Config
 from headgate.config.notes import SHARED, Notes
 from headgate.config.pool import judge_pool, read_adapt, read_cooldown, read_pool
 from headgate.config.values import TIME

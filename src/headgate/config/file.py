@@ -3,43 +3,15 @@
 import os
 import stat
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headgate.config.content import GRACE, Config
 from headgate.config.words import label
-from headgate.core.pools import Declared
-from headgate.core.terms import JobTerms
 from headgate.errors import ConfigError
-
-if TYPE_CHECKING:
-    from headgate.core.notices import Target
-    from headgate.core.rules import Rule
-
-GRACE = 10_000
-"""Milliseconds an ended agent has between SIGTERM and SIGKILL, unless the file says otherwise."""
 
 _LARGEST = 256 * 1024
 _UNSETTLED_NS = 100_000_000
 _Mark = tuple[int, ...] | None
-
-
-class Config(NamedTuple):
-    """What a configuration file says. Times are in milliseconds."""
-
-    path: Path | None
-    pools: Mapping[str, Declared]
-    grace: int
-    warnings: tuple[str, ...]
-    defaults: Declared = Declared()
-    """The `adapt` and `cooldown` of every pool but host that does not say otherwise."""
-    classify: "tuple[Rule, ...]" = ()
-    """Rules for reading answers, which come before the built-in ones."""
-    jobs: JobTerms = JobTerms()
-    profiles: Mapping[str, Mapping[str, Any]] = {}
-    """What the file itself says of agents; `headgate.config.profiles` has all of them."""
-    notify: "tuple[Target, ...]" = ()
-    """Where notifications go."""
 
 
 def default_path() -> Path:

@@ -17,7 +17,7 @@ from headgate.core.profile import Profile, Tool
 from headgate.errors import UsageError
 
 if TYPE_CHECKING:
-    from headgate.config.file import Config
+    from headgate.config.content import Config
 
 BUILTIN = ("aider", "claude", "codex", "gemini", "opencode")
 _FOLDER = Path(__file__).with_name("profiles")

@@ -1,0 +1,33 @@
+"""What a configuration file says, once it was checked."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headgate.core.pools import Declared
+from headgate.core.terms import JobTerms
+
+if TYPE_CHECKING:
+    from headgate.core.notices import Target
+    from headgate.core.rules import Rule
+
+GRACE = 10_000
+"""Milliseconds an ended agent has between SIGTERM and SIGKILL, unless the file says otherwise."""
+
+
+class Config(NamedTuple):
+    """What a configuration file says. Times are in milliseconds."""
+
+    path: Path | None
+    pools: Mapping[str, Declared]
+    grace: int
+    warnings: tuple[str, ...]
+    defaults: Declared = Declared()
+    """The `adapt` and `cooldown` of every pool but host that does not say otherwise."""
+    classify: "tuple[Rule, ...]" = ()
+    """Rules for reading answers, which come before the built-in ones."""
+    jobs: JobTerms = JobTerms()
+    profiles: Mapping[str, Mapping[str, Any]] = {}
+    """What the file itself says of agents; `headgate.config.profiles` has all of them."""
+    notify: "tuple[Target, ...]" = ()
+    """Where notifications go."""
