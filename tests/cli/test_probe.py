@@ -253,7 +253,7 @@ def test_a_rate_is_no_limit_on_how_many(box: Box) -> None:
     provider = Provider(box, "--cap", "50", "--rpm", "4")
     said = provider.found("--set")
     assert (said["limit"], said["confirmed"], said["set"]) == (None, False, None)
-    assert said["kind"] == "rate-limited"
+    assert said["signal"] == "rate-limited"
     assert provider.count("refused") <= 2
 
 

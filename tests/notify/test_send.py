@@ -41,12 +41,14 @@ def test_a_command_gets_the_event_as_json(tmp_path: Path) -> None:
     said = json.loads(text)
     assert said.pop("host")
     assert said == {
+        "schema": 1,
+        "seq": 7,
         "event": "failed",
         "at": "2023-11-14T22:13:20.250Z",
-        "id": 17,
+        "work": 17,
         "task": "oracle-2",
         "key": "anthropic/opus",
-        "pool": "",
+        "pool": None,
         "text": "exit 1",
         "summary": "failed: 17 oracle-2 anthropic/opus: exit 1",
         "position": None,
@@ -60,7 +62,7 @@ def test_a_pause_says_when_it_ends_and_a_queued_job_where_it_stands() -> None:
     """What a text says of times and places is a field too; other texts say nothing of the kind."""
 
     def about(kind: str, text: str) -> tuple[Any, Any]:
-        event = FAILED._replace(kind=kind, text=text, at=0.0)
+        event = FAILED._replace(event=kind, text=text, at=0.0)
         said = message.message(event, "t", "d")
         return said["until"], said["position"]
 
@@ -313,7 +315,7 @@ def test_a_test_says_that_it_is_one(receiver: Receiver) -> None:
     """A target can be tried at any time; the reason is what is returned."""
     assert try_out(Target("t", url=receiver.url)) == ""
     [got] = receiver.got
-    assert (got.said["event"], got.said["id"]) == ("test", None)
+    assert (got.said["event"], got.said["work"]) == ("test", None)
     assert got.said["delivery"].startswith("test-")
     assert try_out(hook("exit 9")) == "exit 9"
 
