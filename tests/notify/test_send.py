@@ -58,6 +58,26 @@ def test_a_command_gets_the_event_as_json(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("schema, id", [("", 17), ("1", None)])
+def test_whoever_delivers_decides_on_the_old_names(
+    schema: str, id: int | None, tmp_path: Path, receiver: Receiver
+) -> None:
+    """`id` stands beside `work` unless the one who delivers wants the new names only."""
+    env = {**os.environ, "HEADGATE_SCHEMA": schema}
+    out = tmp_path / "out"
+    assert send(hook(f"cat > {out}"), FAILED, "d", environ=env) == Sent()
+    assert send(Target("t", url=receiver.url), FAILED, "d", environ=env) == Sent()
+    for said in (json.loads(out.read_text()), receiver.got[0].said):
+        assert (said["work"], said.get("id")) == (17, id)
+
+
+def test_a_bad_schema_is_no_reason_to_give_up() -> None:
+    """It is what a target lacks, as long as it is told in JSON."""
+    env = {"HEADGATE_SCHEMA": "2"}
+    lack = "bad HEADGATE_SCHEMA '2': expected 1, or leave it unset"
+    assert send(hook("true"), FAILED, "d", environ=env) == Failed(lack, again=False)
+
+
 def test_a_pause_says_when_it_ends_and_a_queued_job_where_it_stands() -> None:
     """What a text says of times and places is a field too; other texts say nothing of the kind."""
 

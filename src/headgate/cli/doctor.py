@@ -45,8 +45,8 @@ def as_json(report: Report) -> dict[str, Any]:
     return shapes.document(
         {
             "healthy": report.healthy,
-            "problems": report.count(PROBLEM),
-            "warnings": report.count(WARNING),
+            "total_problems": report.count(PROBLEM),
+            "total_warnings": report.count(WARNING),
             "findings": findings,
         }
     )

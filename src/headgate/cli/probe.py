@@ -105,7 +105,7 @@ def _show_machine(args: Namespace, name: str, found: "machine.Found") -> None:
             "rounds": [_round_json(it) for it in found.tried],
             "set": HOST if args.set is not None else None,
         }
-        print_json(shapes.document(said))
+        print_json(shapes.document(said), oldnames.COPIES)
         return
     done = "host has a limit of" if args.set is not None else "recommended limit for host:"
     lines = [f"{done} {found.recommended}", *(f"  {reason}" for reason in found.reasons)]
@@ -120,7 +120,7 @@ def _round_json(it: "machine.Tried") -> dict[str, Any]:
         "copies": it.copies,
         "tried": ran is not None,
         "good": not it.verdict,
-        "verdict": it.verdict or None,
+        "reason": it.verdict or None,
         "seconds": round(ran.seconds, 3) if ran else None,
         "wall": round(ran.wall, 3) if ran else None,
         "cpu": round(ran.cpu, 3) if ran else None,
@@ -170,7 +170,7 @@ def _show_account(args: Namespace, pool: str, found: "account.Found") -> None:
     if args.json:
         said = {**found._asdict(), "set": was_set}
         said["signal"] = said.pop("kind") or None
-        print_json(shapes.document(said), oldnames.PROBE)
+        print_json(shapes.document(said), oldnames.REQUESTS)
         return
     lines = [
         f"limit: {found.limit}" if found.limit is not None else f"{found.works} at once worked",

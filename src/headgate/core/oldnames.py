@@ -154,10 +154,19 @@ def _targets(it: Json) -> Json:
 
 
 def _findings(it: Json) -> Json:
-    return {**it, "findings": [{**one, **_texts(one, "advice")} for one in it["findings"]]}
+    return {
+        **it,
+        "problems": it["total_problems"],
+        "warnings": it["total_warnings"],
+        "findings": [{**one, **_texts(one, "advice")} for one in it["findings"]],
+    }
 
 
-def _probe(it: Json) -> Json:
+def _copies(it: Json) -> Json:
+    return {**it, "rounds": [{**one, "verdict": one["reason"]} for one in it["rounds"]]}
+
+
+def _requests(it: Json) -> Json:
     return {**it, "kind": it["signal"] or ""}
 
 
@@ -179,8 +188,9 @@ PLAN = Old({}, _plan)
 OUTCOME = Old({"reason": "error"}, _outcome)
 JOB_OR_OUTCOME = Old({}, _job_or_outcome)
 TARGETS = Old({"name": "target"}, _targets)
-FINDINGS = Old({}, _findings)
-PROBE = Old({"kind": "signal"}, _probe)
+FINDINGS = Old({"problems": "total_problems", "warnings": "total_warnings"}, _findings)
+COPIES = Old({"verdict": "reason"}, _copies)
+REQUESTS = Old({"kind": "signal"}, _requests)
 
 
 def restore(it: Any, old: Old) -> Any:  # noqa: ANN401 - an object, or a list of them

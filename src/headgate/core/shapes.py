@@ -94,8 +94,8 @@ def work(it: Waiting | Running | JobStatus, job: JobStatus | None = None) -> Jso
     found = _known(job) | _known(it)
     if job is not None or isinstance(it, JobStatus):
         found["type"] = JOB
-    elif "attempts" in found:
-        del found["attempts"]  # what is no job is never tried again
+    elif found["type"] != JOB:
+        found["attempts"] = None  # it is started once, and by itself
     if isinstance(it, Waiting):
         in_line = job is not None and job.state in {QUEUED, PARKED}
         found["state"] = job.state if job is not None and in_line else QUEUED
