@@ -15,6 +15,7 @@ def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in PRIVATE:
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / f"xdg-{name.lower()}"))
     monkeypatch.setenv("HEADGATE_STORE", f"sqlite://{tmp_path}/s.db")
+    monkeypatch.setenv("HEADGATE_SCHEMA", "1")  # the old names have tests of their own
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from headgate.cli import draw, queue, why
+from headgate.core import shapes
 from headgate.core.views import AttemptStatus, JobStatus, Queue, Running, Waiting
 from tests.cli.golden.compare import Ask, asking, check, timeless
 from tests.support import HEADGATE, STEADY, until
@@ -45,11 +46,11 @@ ASIDE = (
     JOB._replace(id=9, state="parked", code="rate_limited", reason="upstream refused it", key=""),
 )
 RUNS = Running(
-    5, "openai/gpt-5", "codex-5", 10, 1, "codex", "running", NOON, 754.0, 4242, None, True, 2
+    5, "openai/gpt-5", "codex-5", 10, 1, "codex", "running", NOON, 754.0, 4242, None, "job", 2
 )
 WAITS = Waiting(
     6, "openai/gpt-5", "t", 0, 1, "codex", 1, "pool_full", "openai", "openai is full (1/1)",
-    90.0, NOON, 61.0, True,
+    90.0, NOON, 61.0, "job",
 )  # fmt: skip
 QUEUE = Queue((RUNS._replace(last_line="compiling…"),), (WAITS,), 1, ASIDE, 3)
 
@@ -139,8 +140,8 @@ def test_a_long_line_is_cut_for_the_queue(box: JobBox) -> None:
         0
     ]
     assert row["last_line"] == "y" * 200
-    assert row["attempt"] == 1
-    assert row["job"] is True
+    assert row["attempts"] == 1
+    assert row["type"] == "job"
     box.headgate("cancel", str(id))
 
 
@@ -162,7 +163,7 @@ def test_the_queue_of_real_jobs(box: JobBox) -> None:
     assert said["running"][0]["key"] == "a/b"
     (row,) = said["waiting"]
     assert (row["id"], row["position"], row["code"]) == (waits, 1, "pool_full")
-    assert (row["reason"], row["job"], row["key"]) == ("a is full (1/1)", True, "a/b")
+    assert (row["reason"], row["type"], row["key"]) == ("a is full (1/1)", "job", "a/b")
     aside = {row["id"]: row for row in said["aside"]}
     assert sorted(aside) == [after, held]
     assert (aside[after]["code"], aside[held]["name"]) == ("after", "for people")
@@ -206,7 +207,7 @@ def test_wait_json(box: JobBox) -> None:
         (bad, "failed", "7:0"),
         (good, "done", "0:0"),
     ]
-    assert set(rows[0]) == set(JobStatus._fields)
+    assert list(rows[0]) == ["schema", *shapes.WORK]
 
 
 def test_wait_gives_up_when_told_to(box: JobBox) -> None:
@@ -260,7 +261,7 @@ def test_hold_release_move_and_retry(box: JobBox) -> None:
     assert moved.err == f"headgate: job {second} is queued, position 1: {NO_WORKER}\n"
     (row,) = box.asked("move", str(first), "-p", "interactive")
     assert (row["position"], row["priority"], row["state"]) == (1, 10, "queued")
-    assert set(row) == set(JobStatus._fields)
+    assert list(row) == ["schema", *shapes.WORK]
     box.headgate("cancel", str(first))
     again = f"headgate: job {first} is queued, position 1: {NO_WORKER}\n"
     assert box.ask("retry", str(first)) == (0, "", again)
@@ -289,11 +290,13 @@ def test_one_bad_id_does_not_keep_the_others(box: JobBox) -> None:
     said = box.ask("release", "--json", "77", str(first))
     assert said.code == 2
     bad, good = json.loads(said.out)
-    assert bad == {"id": "77", "error": "there is no job 77; see headgate queue"}
+    said_of_77 = {"schema": 1, "id": 77, "outcome": "failed"}
+    assert bad == {**said_of_77, "error": "there is no job 77; see headgate queue"}
     assert (good["id"], good["state"]) == (first, "queued")
     said = box.ask("cancel", "--json", "77", str(first))
     assert said.code == 2
-    assert json.loads(said.out)[1] == {"id": first, "outcome": "withdrawn"}
+    good = {"schema": 1, "id": first, "outcome": "withdrawn", "error": None}
+    assert json.loads(said.out)[1] == good
 
 
 def test_what_does_not_make_sense_is_refused(box: JobBox) -> None:
@@ -350,12 +353,12 @@ def test_why_follows_a_job_through_its_life(box: JobBox) -> None:
     id = box.submit("-m", "a/b", "--name", "mine", "--cwd", str(box.folder), "--", "sh", "-c",
                     "touch up; while [ ! -e go ]; do sleep 0.02; done")  # fmt: skip
     assert f"{id} waits, at place 1" in box.headgate("why", str(id))
-    assert (box.job(id)["state"], box.job(id)["attempts"]) == ("waiting", [])
+    assert (box.job(id)["state"], box.job(id)["attempt_list"]) == ("queued", [])
     box.worker()
     until((box.folder / "up").exists)
     assert f"{id} runs" in box.headgate("why", str(id))
     said = box.job(id)
-    assert (said["state"], said["attempts"][0]["ended"]) == ("running", None)
+    assert (said["state"], said["attempt_list"][0]["ended"]) == ("running", None)
     (box.folder / "go").touch()
     box.until_state(id, "done")
     shown = box.headgate("why", str(id))
@@ -363,7 +366,7 @@ def test_why_follows_a_job_through_its_life(box: JobBox) -> None:
     assert re.search(r"exit +0:0", shown)
     said = box.job(id)
     assert (said["state"], said["exit"], said["name"]) == ("done", "0:0", "mine")
-    assert [event["kind"] for event in said["events"]] == ["queued", "started", "done"]
+    assert [event["event"] for event in said["events"]] == ["queued", "started", "done"]
 
 
 def test_a_broken_configuration_keeps_nobody_from_looking(box: JobBox) -> None:

@@ -12,6 +12,7 @@ import pytest
 from headgate import Gate
 from headgate.cli import draw, limits
 from headgate.cli.events import event_line
+from headgate.core import shapes
 from headgate.core.views import Event, PoolStatus, UpstreamStatus
 from tests.cli.golden.compare import Ask, asking, check, timeless
 from tests.support import LONG, Box, Program, until
@@ -138,9 +139,9 @@ def test_limits_show_how_pools_adapt() -> None:
         ),
     ]
     check("limits-learning", "\n".join(limits.lines(pools, PLAIN, NOON)) + "\n")
-    found = limits.limits_json(pools[-1])
+    found = shapes.settings(pools[-1])
     assert (found["lag_ms"], found["tpm"], found["next_probe"]) == (900, 40_000, None)
-    assert limits.limits_json(LEARNED)["next_probe"] == "2023-11-14T23:13:20.000Z"
+    assert shapes.settings(LEARNED)["next_probe"] == "2023-11-14T23:13:20.000Z"
 
 
 def test_a_pool_can_be_told_to_learn(box: Box, ask: Ask) -> None:
@@ -354,6 +355,6 @@ def test_learning_is_told_in_events(box: Box, ask: Ask) -> None:
     gate: Gate = box.gate()
     gate.report("*/claude-opus-*", "concurrency-limited", note="429")
     gate.report("*/claude-opus-*", "concurrency-limited", note="429")
-    kinds = [json.loads(line)["kind"] for line in ask("events", "--json").out.splitlines()]
+    kinds = [json.loads(line)["event"] for line in ask("events", "--json").out.splitlines()]
     assert kinds == ["limit_reduced", "paused", "refused"]
     assert "refused        */claude-opus-*" in " ".join(ask("events").out.split("  "))

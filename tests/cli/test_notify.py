@@ -51,7 +51,8 @@ def test_a_test_goes_to_one(three: None, ask: Ask) -> None:
     found = ask("notify", "test", "broken", "--json")
     assert found.code == 125
     assert json.loads(found.out) == {
-        "targets": [{"name": "broken", "ok": False, "problem": "exit 3: no such room"}]
+        "schema": 1,
+        "targets": [{"target": "broken", "ok": False, "problem": "exit 3: no such room"}],
     }
 
 
@@ -72,11 +73,11 @@ def test_the_list_shows_who_is_told_of_what(three: None, ask: Ask) -> None:
     assert "no such room" not in out
     book, _, lacking = json.loads(ask("notify", "list", "--json").out)["targets"]
     assert book == {
-        "name": "book",
+        "target": "book",
         "by": "command",
         "to": "sh",
         "events": ["all"],
-        "only": {},
+        "only": {"task": [], "key": [], "pool": []},
         "timeout": 10.0,
         "tries": 5,
         "signed": False,
@@ -93,4 +94,4 @@ def test_nobody_to_tell(box: Box, ask: Ask) -> None:
     assert ask("notify", "test") == (2, "", said)
     assert ask("notify", "run") == (2, "", said)
     assert ask("notify", "list") == (0, "", said)
-    assert json.loads(ask("notify", "list", "--json").out) == {"targets": []}
+    assert json.loads(ask("notify", "list", "--json").out) == {"schema": 1, "targets": []}

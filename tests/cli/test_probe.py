@@ -50,7 +50,7 @@ def test_a_limit_is_found_and_set(box: Box) -> None:
     assert (said["recommended"], said["set"], said["command"]) == (3, "host", "sh")
     assert [row["copies"] for row in said["rounds"]] == [1, 2, 4, 3]
     assert [row["good"] for row in said["rounds"]] == [True, True, False, True]
-    assert said["rounds"][2]["verdict"] == "1 of 4 failed (exit code 3)"
+    assert said["rounds"][2]["reason"] == "1 of 4 failed (exit code 3)"
     assert {"seconds", "wall", "cpu", "memory", "peak", "failed"} <= said["rounds"][0].keys()
     host = pool_of(box.gate(), "host")
     assert (host.limit, host.source) == (3, "hand")
@@ -199,6 +199,8 @@ class Provider:
         done = self.probe("--json", *words)
         assert done.returncode == 0, done.stderr
         said: dict[str, Any] = json.loads(done.stdout)
+        names = "limit works confirmed reasons spent refused set signal"
+        assert list(said) == ["schema", *names.split()]
         return said
 
     def lines(self) -> list[Line]:
@@ -253,7 +255,7 @@ def test_a_rate_is_no_limit_on_how_many(box: Box) -> None:
     provider = Provider(box, "--cap", "50", "--rpm", "4")
     said = provider.found("--set")
     assert (said["limit"], said["confirmed"], said["set"]) == (None, False, None)
-    assert said["kind"] == "rate-limited"
+    assert said["signal"] == "rate-limited"
     assert provider.count("refused") <= 2
 
 

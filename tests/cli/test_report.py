@@ -158,7 +158,7 @@ def test_json_is_the_pool_as_status_shows_it(box: Box) -> None:
         for row in json.loads(box.headgate("status", "--json"))["pools"]
         if row["pool"] == "*/claude-opus-*"
     )
-    assert set(said) == set(shown)
+    assert list(said) == ["schema", *shown]
     assert said["paused_until"][:16] == shown["paused_until"][:16]
     assert said["paused"]
 

@@ -64,14 +64,14 @@ def ended(box: JobBox, id: int) -> dict[str, Any]:
 
 def codes(job: dict[str, Any]) -> list[str]:
     """How its attempts ended."""
-    return [attempt["code"] for attempt in job["attempts"]]
+    return [attempt["code"] for attempt in job["attempt_list"]]
 
 
 def paused(box: JobBox) -> dict[str, Any]:
     """The first time that a pool was closed."""
     until(lambda: box.events("paused"))
     lines = map(json.loads, box.headgate("events", "--json", "-n", "1000").splitlines())
-    return next(event for event in lines if event["kind"] == "paused")
+    return next(event for event in lines if event["event"] == "paused")
 
 
 def went_on(box: JobBox, client: Client, provider: Stage, id: int) -> None:
@@ -132,7 +132,7 @@ def test_it_is_parked_and_goes_on(
     box.until_state(id, "parked", within=SLOW)
     nothing_left(box, client)
     assert not box.rows("lease")
-    (first,) = box.job(id)["attempts"]
+    (first,) = box.job(id)["attempt_list"]
     by_itself = client.name == "codex" and retry_after is None
     assert first["reason"].endswith("it ended without progress") == by_itself
     provider.open()

@@ -220,7 +220,7 @@ def test_a_key_that_nobody_has(open_gate: Opener, monkeypatch: pytest.MonkeyPatc
     upstream = pool_of(gate, "u").upstream
     assert upstream is not None
     assert upstream.problem == f"{KEY_ENV} is not set"
-    assert [event.kind for event in gate.events()].count("usage_failed") == 1
+    assert [event.event for event in gate.events()].count("usage_failed") == 1
     lease.release()
 
 
@@ -235,7 +235,7 @@ def test_a_report_inside_a_run_is_its_leases(box: Box) -> None:
     assert program.line() == "up"
     gate = box.gate()
     (row,) = gate.queue().running
-    cuts = {event.pool: event.work for event in gate.events() if event.kind == "limit_reduced"}
+    cuts = {event.pool: event.work for event in gate.events() if event.event == "limit_reduced"}
     assert cuts == {"a": row.id, "c": None}
     assert "noted for the lease" in program.line(stream="stderr")
     program.end()

@@ -87,4 +87,4 @@ def desk(box: Box) -> Desk:
 @pytest.fixture
 def failures() -> Callable[[Gate], list[str]]:
     """What could not be told, by the events of a gate."""
-    return lambda gate: [event.text for event in gate.events() if event.kind == "notify_failed"]
+    return lambda gate: [event.text for event in gate.events() if event.event == "notify_failed"]

@@ -256,7 +256,7 @@ def test_what_was_forgotten_is_counted(box: Box, desk: Desk) -> None:
             ledger.tell("lost" if number == 10_399 else "noise", str(number))
 
     gate._runtime.transactor.run(flood)
-    oldest = gate.events(after=0, most=1)[0].id
+    oldest = gate.events(after=0, most=1)[0].seq
     with desk.delivering(gate, "book"):
         desk.caught_up(gate, "book")
     assert [(said["event"], said["text"][:20]) for said in desk.told()] == [

@@ -41,12 +41,14 @@ def test_a_command_gets_the_event_as_json(tmp_path: Path) -> None:
     said = json.loads(text)
     assert said.pop("host")
     assert said == {
+        "schema": 1,
+        "seq": 7,
         "event": "failed",
         "at": "2023-11-14T22:13:20.250Z",
-        "id": 17,
+        "work": 17,
         "task": "oracle-2",
         "key": "anthropic/opus",
-        "pool": "",
+        "pool": None,
         "text": "exit 1",
         "summary": "failed: 17 oracle-2 anthropic/opus: exit 1",
         "position": None,
@@ -56,11 +58,31 @@ def test_a_command_gets_the_event_as_json(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("schema, id", [("", 17), ("1", None)])
+def test_whoever_delivers_decides_on_the_old_names(
+    schema: str, id: int | None, tmp_path: Path, receiver: Receiver
+) -> None:
+    """`id` stands beside `work` unless the one who delivers wants the new names only."""
+    env = {**os.environ, "HEADGATE_SCHEMA": schema}
+    out = tmp_path / "out"
+    assert send(hook(f"cat > {out}"), FAILED, "d", environ=env) == Sent()
+    assert send(Target("t", url=receiver.url), FAILED, "d", environ=env) == Sent()
+    for said in (json.loads(out.read_text()), receiver.got[0].said):
+        assert (said["work"], said.get("id")) == (17, id)
+
+
+def test_a_bad_schema_is_no_reason_to_give_up() -> None:
+    """It is what a target lacks, as long as it is told in JSON."""
+    env = {"HEADGATE_SCHEMA": "2"}
+    lack = "bad HEADGATE_SCHEMA '2': expected 1, or leave it unset"
+    assert send(hook("true"), FAILED, "d", environ=env) == Failed(lack, again=False)
+
+
 def test_a_pause_says_when_it_ends_and_a_queued_job_where_it_stands() -> None:
     """What a text says of times and places is a field too; other texts say nothing of the kind."""
 
     def about(kind: str, text: str) -> tuple[Any, Any]:
-        event = FAILED._replace(kind=kind, text=text, at=0.0)
+        event = FAILED._replace(event=kind, text=text, at=0.0)
         said = message.message(event, "t", "d")
         return said["until"], said["position"]
 
@@ -313,7 +335,7 @@ def test_a_test_says_that_it_is_one(receiver: Receiver) -> None:
     """A target can be tried at any time; the reason is what is returned."""
     assert try_out(Target("t", url=receiver.url)) == ""
     [got] = receiver.got
-    assert (got.said["event"], got.said["id"]) == ("test", None)
+    assert (got.said["event"], got.said["work"]) == ("test", None)
     assert got.said["delivery"].startswith("test-")
     assert try_out(hook("exit 9")) == "exit 9"
 

@@ -73,7 +73,7 @@ class Provider:
     def events(self, *kinds: str) -> list[Event]:
         """What the gate wrote down of these kinds."""
         found = self.gate.events(after=0, most=10_000)
-        return [event for event in found if event.kind in kinds]
+        return [event for event in found if event.event in kinds]
 
 
 Start = Callable[..., Provider]

@@ -33,7 +33,10 @@ def test_a_bound_ends_the_job_and_is_its_reason(
     job = box.job(id)
     assert job["code"] == code
     assert text in job["reason"]
-    assert (job["exit"], len(job["attempts"])) == ("0:15" if "--silent" in words else "143:0", 1)
+    assert (job["exit"], len(job["attempt_list"])) == (
+        "0:15" if "--silent" in words else "143:0",
+        1,
+    )
     assert [row[7] for row in box.events("failed")] == [job["reason"]]
     assert scene.all_gone()
     assert not box.rows("lease")

@@ -43,8 +43,8 @@ def test_a_job_outlives_its_runner(box: JobBox) -> None:
     assert box.runner(id) != first
     (box.folder / "go").touch()
     box.until_state(id, "done")
-    assert box.job(id)["attempts"][0]["code"] == "lost"
-    assert len(box.job(id)["attempts"]) == 2
+    assert box.job(id)["attempt_list"][0]["code"] == "lost"
+    assert len(box.job(id)["attempt_list"]) == 2
 
 
 def test_a_refusal_that_a_killed_runner_did_not_read(box: JobBox) -> None:
@@ -118,7 +118,7 @@ def test_a_job_that_was_adopted_can_be_cancelled(box: JobBox) -> None:
     box.headgate("cancel", str(id))
     assert gone(agent)
     job = box.job(id)
-    assert (job["state"], job["attempts"][0]["code"]) == ("cancelled", "cancelled")
+    assert (job["state"], job["attempt_list"][0]["code"]) == ("cancelled", "cancelled")
     assert box.rows("lease") + box.rows("ticket") == []
 
 

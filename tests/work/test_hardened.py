@@ -49,7 +49,7 @@ def test_a_program_without_its_mark_is_not_started_twice(box: JobBox) -> None:
     (box.folder / "go").touch()
     box.until_state(id, "done")
     assert len(pids.read_text().split()) == 2
-    assert [run["code"] for run in box.job(id)["attempts"]] == ["lost", "exit"]
+    assert [run["code"] for run in box.job(id)["attempt_list"]] == ["lost", "exit"]
 
 
 def test_a_flood_of_output_is_cut_and_stops_nothing(box: JobBox) -> None:
@@ -102,7 +102,7 @@ def test_a_name_that_is_no_text_fails_once(box: JobBox) -> None:
     id = int(program.line())
     box.until_state(id, "failed")
     assert box.job(id)["exit"] == "127:0"
-    assert len(box.job(id)["attempts"]) == 1
+    assert len(box.job(id)["attempt_list"]) == 1
 
 
 def test_a_session_is_known_whatever_is_killed(box: JobBox) -> None:

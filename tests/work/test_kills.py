@@ -31,7 +31,7 @@ def test_a_zombie_whose_runner_is_killed(name: str, box: JobBox) -> None:
     until(lambda: gone(scene.agents()[0]), within=2 + 5)
     box.until_state(id, "parked", within=5)
     assert [row[3] for row in box.events("adopted")] == [id]
-    (first,) = box.job(id)["attempts"]
+    (first,) = box.job(id)["attempt_list"]
     assert first["code"] == "rate_limited"
     (paused, *_) = box.events("paused")
     scene.open(paused[6])
@@ -70,7 +70,7 @@ def test_the_runner_is_killed_again_and_again(box: JobBox) -> None:
         scene.kill_runner(id)
         until(partial(adopted, box, times))
     assert not gone(scene.agents()[0])
-    assert len(box.job(id)["attempts"]) == 1
+    assert len(box.job(id)["attempt_list"]) == 1
     os.kill(scene.agents()[0], signal.SIGKILL)
     box.until_state(id, "done")
     (done,) = scene.done()
@@ -89,7 +89,7 @@ def test_an_agent_that_is_killed_has_failed(name: str, box: JobBox) -> None:
     box.until_state(id, "failed")
     job = box.job(id)
     assert (job["exit"], job["code"], job["reason"]) == ("0:9", "signal", "killed by SIGKILL")
-    assert len(job["attempts"]) == 1
+    assert len(job["attempt_list"]) == 1
     assert not box.rows("lease")
 
 

@@ -19,7 +19,7 @@ NARROW = BRISK.replace("limit = 20", "limit = 1")
 def told(box: JobBox, kind: str) -> list[dict[str, Any]]:
     """The events of a kind, with their times."""
     lines = box.headgate("events", "--json", "-n", "1000").splitlines()
-    return [event for line in lines if (event := json.loads(line))["kind"] == kind]
+    return [event for line in lines if (event := json.loads(line))["event"] == kind]
 
 
 def closed(box: JobBox) -> str:
@@ -75,7 +75,7 @@ def test_an_agent_that_only_retries_is_parked_and_resumed(name: str, box: JobBox
     box.until_state(first, "parked")
     assert scene.all_gone()
     assert not box.rows("lease")
-    assert box.job(first)["attempts"][0]["code"] == "rate_limited"
+    assert box.job(first)["attempt_list"][0]["code"] == "rate_limited"
     until(lambda: len(box.rows("ticket")) == 2)
     assert (box.job(first)["position"], box.job(first)["code"]) == (1, "pool_paused")
     assert box.job(later)["position"] == 2
@@ -99,7 +99,7 @@ def test_an_agent_that_gives_up_is_parked(name: str, box: JobBox) -> None:
     scene.shut()
     id = scene.submit(kind)
     box.until_state(id, "parked")
-    (first,) = box.job(id)["attempts"]
+    (first,) = box.job(id)["attempt_list"]
     assert first["code"] == "rate_limited"
     assert first["exit"] == ("173:0" if name == "gemini" else "1:0")
     assert not box.rows("lease")

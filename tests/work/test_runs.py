@@ -93,7 +93,7 @@ def test_how_a_program_failed(
     job = box.job(id)
     assert (job["state"], job["exit"], job["code"]) == ("failed", ended, code)
     assert job["reason"].startswith(reason)
-    (run,) = job["attempts"]
+    (run,) = job["attempt_list"]
     assert (run["exit"], run["code"], run["reason"]) == (ended, code, job["reason"])
 
 
@@ -232,7 +232,7 @@ def test_each_attempt_fills_in_its_model(box: JobBox) -> None:
     id = _run(box, *words, "echo {model} {key}; test {model} = two")
     assert (box.log(id, 1), box.log(id, 2)) == ("one a/one\n", "two b/two\n")
     job = box.job(id)
-    assert [run["key"] for run in job["attempts"]] == ["a/one", "b/two"]
+    assert [run["key"] for run in job["attempt_list"]] == ["a/one", "b/two"]
     plain = _run(box, "-m", "a/one", "--", "echo", "{model}")
     assert box.log(plain) == "{model}\n"
 
@@ -271,7 +271,7 @@ def test_a_refused_agent_is_parked_and_comes_back(box: JobBox) -> None:
         box.headgate("resume", "a/b")  # what was refused rests for a while, too
     box.until_state(id, "done")
     job = box.job(id)
-    assert [run["code"] for run in job["attempts"]] == ["rate_limited", "rate_limited", "exit"]
+    assert [run["code"] for run in job["attempt_list"]] == ["rate_limited", "rate_limited", "exit"]
     told = [row[2] for row in box.rows("event") if row[3] == id]
     assert [kind for kind in told if kind not in {"queued", "paused"}] == [
         "started",

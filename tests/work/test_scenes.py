@@ -118,7 +118,7 @@ def test_a_full_host(box: JobBox) -> None:
     box.until_state(expiring, "expired")
     until(lambda: diary.exists() and '"expired"' in diary.read_text())
     news = [json.loads(line) for line in diary.read_text().splitlines() if line]
-    told = [(it["event"], it["id"], it["position"]) for it in news]
+    told = [(it["event"], it["work"], it["position"]) for it in news]
     assert list(dict.fromkeys(told)) == [  # at least once: the worker was killed while it told
         ("queued", first, 1),
         ("queued", cancelled, 2),

@@ -55,6 +55,7 @@ Lets in as many AI agents as your machines and accounts can take, and never one 
   --help           this; headgate VERB --help says more about one verb
 
 HEADGATE_LIMITS="host=5,anthropic/claude-opus-*=4" beats every other limit.
+HEADGATE_SCHEMA=1 leaves out of JSON the names that have changed.
 Exit codes: the program's own from run (128+n on a signal), 75 no room, 124 waited too long,
 125 headgate's own error, 126 and 127 cannot start the program, 2 bad usage.
 """
@@ -135,6 +136,10 @@ def _run(verb: str, words: list[str], options: dict[str, str]) -> int:
         args = parser.parse_args(words)
         args.store = options.get("store")
         args.config_file = options.get("config")
+        if getattr(args, "json", False):
+            from headgate.cli.common import wants_only_new
+
+            wants_only_new()  # a bad HEADGATE_SCHEMA is found before anything is done
         return int(module.run(args))
     except HeadgateError as error:
         _complain(f"headgate: {error}")

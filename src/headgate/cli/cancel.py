@@ -3,6 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from headgate.cli.common import open_anyway, parse_id, print_json, say
+from headgate.core import oldnames, shapes
 from headgate.core.amounts import parse_duration
 from headgate.errors import HeadgateError
 
@@ -27,12 +28,12 @@ def run(args: Namespace) -> int:
         except HeadgateError as error:
             code = code or error.exit_code
             say(str(error))
-            results.append({"id": text, "outcome": "failed", "reason": str(error)})
+            results.append(shapes.document(shapes.outcome(text, "failed", str(error))))
             continue
-        results.append({"id": int(text), "outcome": outcome})
+        results.append(shapes.document(shapes.outcome(text, outcome)))
         if not args.json:
             say(f"{text} {'is out of the line' if outcome == 'withdrawn' else 'has ended'}")
     if args.json:
-        print_json(results)
+        print_json(results, oldnames.OUTCOME)
     gate.close()
     return code

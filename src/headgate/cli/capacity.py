@@ -28,7 +28,9 @@ def run(args: Namespace) -> int:
     with open_gate(args) as gate:
         capacity = gate.capacity(args.key, priority=args.priority)
     if args.json:
-        print_json(capacity)
+        from headgate.core import oldnames, shapes
+
+        print_json(shapes.document(shapes.capacity(capacity)), oldnames.CAPACITY)
     else:
         draw.show([line(capacity)])
     return 0 if capacity.state in {"open", "near"} else NoRoomError.exit_code

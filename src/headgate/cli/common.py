@@ -1,13 +1,18 @@
 """What the verbs share: opening the gate, and JSON."""
 
+import os
 import sys
 from argparse import Namespace
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from headgate.config import Defaults
 from headgate.errors import ConfigError, UsageError
 from headgate.gate import Gate
 from headgate.store import open_store
+
+if TYPE_CHECKING:
+    from headgate.core.oldnames import Old
 
 _LONGEST_NOTE = 200
 
@@ -29,23 +34,51 @@ def open_anyway(args: Namespace) -> Gate:
         return Gate(open_store(args.store), config=Defaults())
 
 
-def print_json(value: object) -> None:
-    """Print one JSON document: for people if a person reads it, on one line otherwise."""
-    import json
+def print_json(found: object, old: "Old | None" = None) -> None:
+    """Print one JSON document: for people if a person reads it, on one line otherwise.
 
-    indent = 2 if sys.stdout.isatty() else None
-    print(json.dumps(plain(value), indent=indent, allow_nan=False))
+    The names that it had before are printed with it, and a warning, unless only the new ones are
+    wanted.
+    """
+    from headgate.core.shapes import encode
+
+    shown = with_old_names(found, old)
+    print(encode(shown, indent=2 if sys.stdout.isatty() else None))
+    if old is not None and old.warns and shown != found:
+        warn_of_old_names(old)
 
 
-def plain(value: object) -> object:
-    """Frozen values as dictionaries, all the way down."""
-    if hasattr(value, "_asdict"):
-        return {name: plain(field) for name, field in value._asdict().items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
-    return value
+def with_old_names(found: object, old: "Old | None") -> object:
+    """A document as scripts of before expect it, unless only the new names are wanted."""
+    if old is None or wants_only_new():
+        return found
+    from headgate.core.oldnames import restore
+
+    return restore(found, old)
+
+
+def wants_only_new() -> bool:
+    """Whether only the new names are wanted; refuses what HEADGATE_SCHEMA must not be."""
+    from headgate.core.shapes import VARIABLE, only_new
+
+    return only_new(os.environ.get(VARIABLE, ""))
+
+
+def warn_of_old_messages() -> None:
+    """Say of notifications what is said of other JSON; who delivers has a HEADGATE_SCHEMA too."""
+    if not wants_only_new():
+        from headgate.core.oldnames import MESSAGE
+
+        warn_of_old_names(MESSAGE, "what [[notify]] tells: ")
+
+
+def warn_of_old_names(old: "Old", where: str = "") -> None:
+    """Tell people what changes, but never in between the data: `2>&1 | jq` has to go on working."""
+    with suppress(OSError, ValueError):  # no files, as in a test: nothing to mix up
+        out, err = sys.stdout.fileno(), sys.stderr.fileno()
+        if os.path.sameopenfile(out, err) and not os.isatty(out):
+            return
+    say(f"{where}{old.warning()}")
 
 
 def parse_id(text: str) -> int:

@@ -2,13 +2,14 @@
 
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headgate.cli import draw
-from headgate.cli.common import print_json, say
-from headgate.cli.limits import COLUMNS, in_order, limits_json, row
+from headgate.cli.common import print_json, say, warn_of_old_messages
+from headgate.cli.limits import COLUMNS, in_order, row
 from headgate.config import Config, find, load
+from headgate.core import shapes
 from headgate.core.amounts import show_duration
 from headgate.core.pools import Pool, UsageSource, book, parse_view
 from headgate.core.views import PoolStatus
@@ -33,9 +34,11 @@ def run(args: Namespace) -> int:
     except ConfigError as error:
         if not args.json:
             raise
-        print_json({"ok": False, "errors": str(error).split("\n")})
+        print_json(_as_json(None, {}, str(error).split("\n")))
         return error.exit_code
     pools = book(config.pools, (), config.defaults).under(view).pools
+    if any(target.gets_json for target in config.notify):
+        warn_of_old_messages()
     if args.json:
         print_json(_as_json(config, pools))
         return 0
@@ -66,21 +69,28 @@ def _usage(source: UsageSource | None) -> str:
     return f"{source.kind} every {show_duration(source.every)}"
 
 
-def _as_json(config: Config, pools: Mapping[str, Pool]) -> dict[str, object]:
-    return {
-        "ok": True,
-        "path": str(config.path) if config.path else None,
-        "warnings": config.warnings,
-        "pools": [
-            {
-                **limits_json(_status(pool)),
-                "usage": None if pool.usage is None else pool.usage.kind,
-                "observe": pool.observe,
-            }
-            for pool in pools.values()
-        ],
-        "grace": config.grace / 1000,
-    }
+def _as_json(
+    config: Config | None, pools: Mapping[str, Pool], errors: Sequence[str] = ()
+) -> shapes.Json:
+    """What the file says; or what is wrong with it, and null for all the rest."""
+    listed = [
+        {
+            **shapes.settings(_status(pool)),
+            "usage": None if pool.usage is None else pool.usage.kind,
+            "observe": pool.observe,
+        }
+        for pool in pools.values()
+    ]
+    return shapes.document(
+        {
+            "ok": config is not None,
+            "path": str(config.path) if config and config.path else None,
+            "errors": list(errors),
+            "warnings": config and config.warnings,
+            "pools": config and listed,
+            "grace": config and config.grace / 1000,
+        }
+    )
 
 
 def _status(pool: Pool) -> PoolStatus:

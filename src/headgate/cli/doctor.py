@@ -10,6 +10,7 @@ from typing import Any
 
 from headgate.cli import draw
 from headgate.cli.common import print_json
+from headgate.core import oldnames, shapes
 from headgate.doctor import NOTE, OK, PROBLEM, WARNING, Finding, Report, examine
 
 _MARKS = {OK: ("✓", "+"), NOTE: ("·", "-"), WARNING: ("!", "!"), PROBLEM: ("✗", "x")}
@@ -28,7 +29,7 @@ def run(args: Namespace) -> int:
     """Examine everything."""
     report = examine(os.environ, store=args.store, config=args.config_file, notify=args.notify)
     if args.json:
-        print_json(as_json(report))
+        print_json(as_json(report), oldnames.FINDINGS)
     else:
         draw.show(lines(report, draw.pen()))
     return 0 if report.healthy else 1
@@ -36,16 +37,19 @@ def run(args: Namespace) -> int:
 
 def as_json(report: Report) -> dict[str, Any]:
     """The findings, each with its group."""
-    return {
-        "healthy": report.healthy,
-        "problems": report.count(PROBLEM),
-        "warnings": report.count(WARNING),
-        "findings": [
-            {"group": heading.lower(), **finding._asdict()}
-            for heading, group in report.groups
-            for finding in group
-        ],
-    }
+    findings = [
+        {"group": heading.lower(), **finding._asdict(), "advice": finding.advice or None}
+        for heading, group in report.groups
+        for finding in group
+    ]
+    return shapes.document(
+        {
+            "healthy": report.healthy,
+            "total_problems": report.count(PROBLEM),
+            "total_warnings": report.count(WARNING),
+            "findings": findings,
+        }
+    )
 
 
 def lines(report: Report, pen: draw.Pen) -> list[str]:

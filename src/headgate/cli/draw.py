@@ -170,12 +170,6 @@ def _text(spans: tuple[Span, ...]) -> str:
     return "".join(text for text, _ in spans)
 
 
-def iso(at: float) -> str:
-    """A time as ISO 8601 in UTC, to the millisecond."""
-    ms = round(min(max(at, 0.0), _LAST_SECOND) * 1000)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(ms // 1000))}.{ms % 1000:03d}Z"
-
-
 def clock(at: float) -> str:
     """A time as the people of this machine write it."""
     whole = int(min(max(at, 0.0), _LAST_SECOND))

@@ -4,11 +4,13 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
-from typing import Any
 
 from headgate.cli import draw
-from headgate.cli.common import open_anyway
+from headgate.cli.common import open_anyway, wants_only_new, warn_of_old_names, with_old_names
 from headgate.cli.queue import whole
+from headgate.core import oldnames
+from headgate.core.shapes import document, encode
+from headgate.core.shapes import event as event_json
 from headgate.core.views import Event
 
 _BATCH = 1_000
@@ -28,14 +30,16 @@ def run(args: Namespace) -> int:
     most = whole(args.most, "-n", least=0)
     with open_anyway(args) as gate:
         latest = gate.events(most=max(1, most))
+        if args.json and not wants_only_new() and (latest or args.follow):
+            warn_of_old_names(oldnames.EVENT)
         _tell(latest if most else (), as_json=args.json)
         if args.follow:
-            last = latest[-1].id if latest else 0
+            last = latest[-1].seq if latest else 0
             while True:
                 time.sleep(1)
                 while news := gate.events(after=last, most=_BATCH):
                     _tell(news, as_json=args.json)
-                    last = news[-1].id
+                    last = news[-1].seq
         if not latest and not args.json:
             draw.show(["Nothing has happened yet."])
     return 0
@@ -43,30 +47,24 @@ def run(args: Namespace) -> int:
 
 def _tell(events: Iterable[Event], *, as_json: bool) -> None:
     if as_json:
-        import json
-
         for event in events:
-            sys.stdout.write(f"{json.dumps(event_json(event))}\n")
+            shown = with_old_names(document(event_json(event)), oldnames.EVENT)
+            sys.stdout.write(f"{encode(shown)}\n")
         sys.stdout.flush()
         return
     pen = draw.pen()
     draw.show(event_line(event, pen) for event in events)
 
 
-def event_json(event: Event) -> dict[str, Any]:
-    """An event, with its time as text."""
-    return {**event._asdict(), "at": draw.iso(event.at)}
-
-
 def event_line(event: Event, pen: draw.Pen) -> str:
     """An event on a line, so that those to come can be lined up with those that were."""
-    kind = draw.clean(event.kind)
+    kind = draw.clean(event.event)
     about = " ".join(word for word in (event.task, event.key, event.pool) if word)
     work = str(event.work or "")
     head = f"{draw.clock(event.at)}  {kind:<13}  {work:>6}"
     tail = draw.clean("  ".join(word for word in (about, event.text) if word))
     room = None if pen.width is None else max(20, pen.width - len(head) - 2)
-    style = _STYLES.get(event.kind, "")
+    style = _STYLES.get(event.event, "")
     painted = pen.paint(f"{kind:<13}", style)
     line = (
         f"{pen.paint(draw.clock(event.at), 'dim')}  {painted}  {work:>6}  {draw.clip(tail, room)}"

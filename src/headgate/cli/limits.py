@@ -2,11 +2,11 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
-from typing import Any
 
 from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json, say
 from headgate.cli.status import SOURCES
+from headgate.core import shapes
 from headgate.core.amounts import parse_duration, parse_limit, show_duration
 from headgate.core.keys import HOST, parse_pattern
 from headgate.core.pools import LEARN, OFF
@@ -54,7 +54,8 @@ def run(args: Namespace) -> int:
         with open_gate(args) as gate:
             status = gate.status()
         if args.json:
-            print_json({"pools": [limits_json(pool) for pool in status.pools]})
+            pools = [shapes.settings(pool) for pool in status.pools]
+            print_json(shapes.document({"pools": pools}))
         else:
             draw.show(lines(status.pools, draw.pen(), status.at))
         return 0
@@ -162,23 +163,6 @@ def _as_words(pool: PoolStatus) -> str:
         limit = f"a limit that it learns, {pool.limit} to begin with"
     rest = show_duration(pool.cooldown_ms) if pool.cooldown_ms else "none"
     return f"{limit}, cooldown {rest}"
-
-
-def limits_json(pool: PoolStatus) -> dict[str, Any]:
-    """A pool's settings, and what it has learned."""
-    lag = pool.upstream.lag_ms if pool.upstream else None
-    probe = None if pool.next_probe is None else draw.iso(pool.next_probe)
-    return {
-        **{name: getattr(pool, name) for name in _SETTINGS},
-        "lag_ms": lag,
-        "next_probe": probe,
-    }
-
-
-_SETTINGS = (
-    *("pool", "limit", "source", "configured_limit", "cooldown_ms", "max_hold", "reserve"),
-    *("adapt", "auto_reduced", "auto_reduced_from", "probing", "rpm", "tpm", "spacing_ms"),
-)
 
 
 def lines(pools: Iterable[PoolStatus], pen: draw.Pen, at: float) -> list[str]:

@@ -3,12 +3,20 @@
 import signal
 import threading
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from headgate.cli import draw
-from headgate.cli.common import open_gate, print_json, say
+from headgate.cli.common import (
+    open_gate,
+    print_json,
+    say,
+    wants_only_new,
+    warn_of_old_messages,
+)
 from headgate.config import find, load
+from headgate.core import oldnames, shapes
 from headgate.core.notices import Target
 from headgate.errors import UsageError
 
@@ -41,6 +49,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Do one of the three."""
+    wants_only_new()  # it decides what is told
     match args.action:
         case "test":
             return _test(args)
@@ -64,11 +73,12 @@ def _test(args: Namespace) -> int:
     found: list[dict[str, Any]] = []
     for target in targets:
         problem = try_out(target)
-        found.append({"name": target.name, "ok": not problem, "problem": problem or None})
+        found.append({"target": target.name, "ok": not problem, "problem": problem or None})
         if not args.json:
             draw.show([f"{target.name}: {draw.clean(problem) if problem else 'ok'}"])
     if args.json:
-        print_json({"targets": found})
+        print_json(shapes.document({"targets": found}), oldnames.TARGETS)
+    _warn(targets)
     return 0 if all(row["ok"] for row in found) else 125
 
 
@@ -81,11 +91,11 @@ def _list(args: Namespace) -> int:
         standings = notices.standings([target.name for target in targets])
     rows = [
         {
-            "name": target.name,
+            "target": target.name,
             "by": target.by,
             "to": where(target),
             "events": list(target.events),
-            "only": {name: list(said) for name, said in target.only._asdict().items() if said},
+            "only": {name: list(said) for name, said in target.only._asdict().items()},
             "timeout": target.timeout / 1000,
             "tries": target.tries,
             "signed": bool(target.secret_env),
@@ -96,18 +106,25 @@ def _list(args: Namespace) -> int:
         for target, standing in zip(targets, standings, strict=True)
     ]
     if args.json:
-        print_json({"targets": rows})
+        print_json(shapes.document({"targets": rows}), oldnames.TARGETS)
     elif rows:
         draw.show(draw.table(_COLUMNS, [_cells(row) for row in rows], draw.pen()))
     else:
         say(_NONE)
+    _warn(targets)
     return 0
 
 
+def _warn(targets: Iterable[Target]) -> None:
+    """Say what changes for those who read what they are told."""
+    if any(target.gets_json for target in targets):
+        warn_of_old_messages()
+
+
 def _cells(row: dict[str, Any]) -> tuple[draw.Cell, ...]:
-    only = "; ".join(f"{name} {', '.join(said)}" for name, said in row["only"].items())
+    only = "; ".join(f"{name} {', '.join(said)}" for name, said in row["only"].items() if said)
     return (
-        row["name"],
+        row["target"],
         row["by"],
         draw.clean(row["to"]),
         ", ".join(row["events"]),

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json
 from headgate.config.words import hide, label
+from headgate.core import oldnames, shapes
 from headgate.core.amounts import CLASSES, parse_priority, show_duration
 from headgate.core.plans import Candidate, KeyOf, Plan, Verdict, kind, read_candidate
 from headgate.errors import UsageError
@@ -59,7 +60,7 @@ def run(args: Namespace) -> int:
         entries = _open_and_read(args.file, lambda argv: gate.key_of(argv, os.environ))
         plan = gate.plan(entry.candidate for entry in entries)
     if args.json:
-        print_json(as_json(plan, entries))
+        print_json(as_json(plan, entries), oldnames.PLAN)
     else:
         draw.show(lines(plan, entries, draw.pen()))
     return 0
@@ -144,21 +145,11 @@ _ONE_EACH = "expected one JSON object per line"
 
 def as_json(plan: Plan, entries: list[Entry]) -> dict[str, Any]:
     """The plan, with each candidate's line and what its owner calls it."""
-    return {
-        "candidates": [
-            {"line": entry.line, **_fields(verdict), **entry.echo}
-            for entry, verdict in zip(entries, plan.verdicts, strict=True)
-        ],
-        "start": len(plan.starts),
-        "defer": len(plan.deferred),
-        "at": draw.iso(plan.at),
-    }
-
-
-def _fields(verdict: Verdict) -> dict[str, Any]:
-    fields = verdict._asdict()
-    del fields["name"]
-    return fields
+    verdicts = (
+        shapes.verdict(verdict, entry.line, entry.echo)
+        for entry, verdict in zip(entries, plan.verdicts, strict=True)
+    )
+    return shapes.document(shapes.plan(plan, verdicts))
 
 
 def lines(plan: Plan, entries: list[Entry], pen: draw.Pen) -> list[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json, say
+from headgate.core import oldnames, shapes
 from headgate.core.amounts import parse_duration, shown
 from headgate.core.keys import HOST, parse_key, parse_pattern
 from headgate.errors import UsageError
@@ -97,15 +98,14 @@ def _machine(args: Namespace, argv: list[str]) -> int:
 
 def _show_machine(args: Namespace, name: str, found: "machine.Found") -> None:
     if args.json:
-        print_json(
-            {
-                "command": name,
-                "recommended": found.recommended,
-                "reasons": found.reasons,
-                "rounds": [_round_json(it) for it in found.tried],
-                "set": HOST if args.set is not None else None,
-            }
-        )
+        said = {
+            "command": name,
+            "recommended": found.recommended,
+            "reasons": found.reasons,
+            "rounds": [_round_json(it) for it in found.tried],
+            "set": HOST if args.set is not None else None,
+        }
+        print_json(shapes.document(said), oldnames.COPIES)
         return
     done = "host has a limit of" if args.set is not None else "recommended limit for host:"
     lines = [f"{done} {found.recommended}", *(f"  {reason}" for reason in found.reasons)]
@@ -120,7 +120,7 @@ def _round_json(it: "machine.Tried") -> dict[str, Any]:
         "copies": it.copies,
         "tried": ran is not None,
         "good": not it.verdict,
-        "verdict": it.verdict or None,
+        "reason": it.verdict or None,
         "seconds": round(ran.seconds, 3) if ran else None,
         "wall": round(ran.wall, 3) if ran else None,
         "cpu": round(ran.cpu, 3) if ran else None,
@@ -168,7 +168,9 @@ def _account(args: Namespace) -> int:
 def _show_account(args: Namespace, pool: str, found: "account.Found") -> None:
     was_set = pool if args.set is not None and found.confirmed else None
     if args.json:
-        print_json({**found._asdict(), "set": was_set})
+        said = {**found._asdict(), "set": was_set}
+        said["signal"] = said.pop("kind") or None
+        print_json(shapes.document(said), oldnames.REQUESTS)
         return
     lines = [
         f"limit: {found.limit}" if found.limit is not None else f"{found.works} at once worked",

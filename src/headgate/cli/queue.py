@@ -2,10 +2,10 @@
 
 import time
 from argparse import ArgumentParser, Namespace
-from typing import Any
 
 from headgate.cli import draw
 from headgate.cli.common import open_anyway, print_json
+from headgate.core import oldnames, shapes
 from headgate.core.amounts import CLASSES, parse_priority, show_duration
 from headgate.core.views import JobStatus, Queue, Running, Waiting
 from headgate.errors import UsageError
@@ -78,24 +78,24 @@ def run(args: Namespace) -> int:
     with open_anyway(args) as gate:
         queue = gate.queue(most=size, skip=skip)
         full = len(queue.running) >= size
-        running = max(gate.status().running, size) if full else len(queue.running)
+        running = max(gate.status().total_running, size) if full else len(queue.running)
         ended = gate.jobs.finished(size) if args.all else None
-        queue = queue._replace(running=tuple(_with_output(work, gate) for work in queue.running))
+        queue = queue._replace(running=tuple(with_output(work, gate) for work in queue.running))
     if args.json:
-        print_json(as_json(queue, running, ended))
+        print_json(shapes.document(shapes.queue(queue, running, ended)), oldnames.QUEUE)
     else:
         drawn = lines(queue, draw.pen(), skip=skip, running=running)
         draw.show([*drawn, *_ended(ended, draw.pen())] if ended else drawn)
     return 0
 
 
-def _with_output(work: Running, gate: Gate) -> Running:
+def with_output(work: Running, gate: Gate) -> Running:
     """A running job with the last line of its output."""
-    if not work.attempt:
+    if not work.attempts:
         return work
     from headgate.work.output import last_line, log_path
 
-    return work._replace(last_line=last_line(log_path(gate.jobs.folder, work.id, work.attempt)))
+    return work._replace(last_line=last_line(log_path(gate.jobs.folder, work.id, work.attempts)))
 
 
 def whole(text: str, what: str, least: int = 1) -> int:
@@ -104,41 +104,6 @@ def whole(text: str, what: str, least: int = 1) -> int:
     if not least <= number <= _MOST:
         raise UsageError(f"bad {what} {text!r}: expected a whole number from {least} to {_MOST}")
     return number
-
-
-def as_json(queue: Queue, running: int, ended: list[JobStatus] | None = None) -> dict[str, Any]:
-    """The queue, with times as text."""
-    found: dict[str, Any] = {
-        "running": [running_json(work) for work in queue.running],
-        "waiting": [waiting_json(work) for work in queue.waiting],
-        "aside": [job_json(job) for job in queue.aside],
-        "total_running": running,
-        "total_waiting": queue.total_waiting,
-        "total_aside": queue.total_aside,
-    }
-    return found if ended is None else {**found, "ended": [job_json(job) for job in ended]}
-
-
-def job_json(job: JobStatus) -> dict[str, object]:
-    """A job, with times as text."""
-    times = ("submitted", "started", "ended", "due")
-    said = {name: getattr(job, name) for name in times}
-    return {
-        **job._asdict(),
-        **{name: None if at is None else draw.iso(at) for name, at in said.items()},
-        "exit": job.exit or None,
-        "pid": job.pid or None,
-    }
-
-
-def running_json(work: Running) -> dict[str, Any]:
-    """One that runs."""
-    return {**work._asdict(), "started": draw.iso(work.started), "pid": work.pid or None}
-
-
-def waiting_json(work: Waiting) -> dict[str, Any]:
-    """One that waits."""
-    return {**work._asdict(), "since": draw.iso(work.since)}
 
 
 def lines(queue: Queue, pen: draw.Pen, *, skip: int = 0, running: int = 0) -> list[str]:
@@ -211,7 +176,7 @@ def _running(work: Running) -> tuple[draw.Cell, ...]:
         show_duration(work.held * 1000),
         work.pid or "",
         work.borrows or "",
-        work.attempt if work.attempt > 1 else "",
+        work.attempts if work.attempts > 1 else "",
         work.label,
         work.last_line,
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from headgate.cli.common import open_gate, parse_note, print_json, say
 from headgate.cli.limits import is_new
-from headgate.cli.status import pool_json
+from headgate.core import oldnames, shapes
 from headgate.core.amounts import MOST, parse_duration, parse_limit, show_duration, shown
 from headgate.core.keys import parse_pattern
 from headgate.core.signals import (
@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
         new = is_new(before, pool)
         if new and signal not in REFUSALS:
             raise UsageError(f"there is no pool {pool}; headgate limits lists them")
-        last = max((event.id for event in gate.events(most=1)), default=0)
+        last = max((event.seq for event in gate.events(most=1)), default=0)
         gate.report(
             pool,
             signal,
@@ -70,7 +70,10 @@ def run(args: Namespace) -> int:
     did = outcome(signal, after, events, status.at)
     say(f"{pool}: {did}{most}{new if after else ''}")
     if args.json:
-        print_json(None if after is None else pool_json(after))
+        if after is None:
+            print_json(None)  # a refusal of a pool that nobody knows has left no trace
+        else:
+            print_json(shapes.document(shapes.pool(after)), oldnames.POOL)
     return 0
 
 
@@ -120,7 +123,7 @@ def outcome(signal: str, after: PoolStatus | None, events: Sequence[Event], at: 
 
 def _cut(after: PoolStatus | None, events: Sequence[Event]) -> str:
     for event in reversed(events):
-        if event.kind == "limit_reduced":
+        if event.event == "limit_reduced":
             return f"limit {event.text.partition(':')[0]}"
         if _is_echo(event):
             return "counted as an echo of the same incident"
@@ -130,7 +133,7 @@ def _cut(after: PoolStatus | None, events: Sequence[Event]) -> str:
 
 
 def _is_echo(event: Event) -> bool:
-    return event.kind == "refused" and event.text.startswith("an echo")
+    return event.event == "refused" and event.text.startswith("an echo")
 
 
 def _pause(after: PoolStatus | None, events: Sequence[Event], at: float) -> str:
@@ -139,7 +142,7 @@ def _pause(after: PoolStatus | None, events: Sequence[Event], at: float) -> str:
     if after.paused_until is None:
         return "already paused until it is resumed"
     for event in reversed(events):
-        if event.kind == "paused":
+        if event.event == "paused":
             return f"paused {event.text.partition(':')[0]}"
     left = show_duration((after.paused_until - at) * 1000)
     echo = any(map(_is_echo, events))

@@ -1,14 +1,12 @@
 """What is in use, pool by pool, and what runs and waits in all."""
 
 from argparse import ArgumentParser, Namespace
-from typing import Any
 
 from headgate.cli import draw
 from headgate.cli.common import open_anyway, print_json
 from headgate.core.amounts import show_duration
 from headgate.core.views import PoolStatus, Status, UpstreamStatus
 
-BY_HAND = "resumed by hand"
 SOURCES = {
     "default": "default",
     "file": "file",
@@ -41,37 +39,12 @@ def run(args: Namespace) -> int:
     with open_anyway(args) as gate:
         status = gate.status()
     if args.json:
-        print_json(as_json(status))
+        from headgate.core import oldnames, shapes
+
+        print_json(shapes.document(shapes.status(status)), oldnames.STATUS)
     else:
         draw.show(lines(status, draw.pen()))
     return 0
-
-
-def as_json(status: Status) -> dict[str, Any]:
-    """The status, with times as text."""
-    return {
-        "pools": [pool_json(pool) for pool in status.pools],
-        "running": status.running,
-        "waiting": status.waiting,
-        "unlimited": status.unlimited,
-        "at": draw.iso(status.at),
-    }
-
-
-def pool_json(pool: PoolStatus) -> dict[str, Any]:
-    """One pool; `paused_until` says when, or that somebody has to resume it."""
-    until = None
-    if pool.paused:
-        until = BY_HAND if pool.paused_until is None else draw.iso(pool.paused_until)
-    probe = None if pool.next_probe is None else draw.iso(pool.next_probe)
-    start = None if pool.next_start is None else draw.iso(pool.next_start)
-    return {
-        **pool._asdict(),
-        "paused_until": until,
-        "next_probe": probe,
-        "next_start": start,
-        "free": pool.free,
-    }
 
 
 def lines(status: Status, pen: draw.Pen) -> list[str]:
@@ -184,6 +157,6 @@ def _count(upstream: UpstreamStatus) -> str:
 
 
 def _summary(status: Status) -> str:
-    if status.running or status.waiting:
-        return f"{status.running} running, {status.waiting} waiting"
+    if status.total_running or status.total_waiting:
+        return f"{status.total_running} running, {status.total_waiting} waiting"
     return "Nothing runs and nothing waits. To start something: headgate run -m KEY -- CMD"

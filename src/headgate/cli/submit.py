@@ -6,7 +6,7 @@ from typing import Any
 
 from headgate.cli import jobwords
 from headgate.cli.common import open_gate, print_json, say
-from headgate.cli.queue import job_json
+from headgate.core import oldnames, shapes
 from headgate.core.amounts import show_duration
 from headgate.core.views import JobStatus
 from headgate.errors import UsageError
@@ -89,8 +89,8 @@ def _batch(name: str, gate: Gate) -> list[Draft]:
 
 def _tell(found: list[JobStatus], args: Namespace) -> None:
     if args.json:
-        listed = [job_json(job) for job in found]
-        print_json(listed if args.batch else listed[0])
+        listed = [shapes.document(shapes.work(job)) for job in found]
+        print_json(listed if args.batch else listed[0], oldnames.WORK)
         return
     sys.stdout.write("".join(f"{job.id}\n" for job in found))
     sys.stdout.flush()

@@ -4,7 +4,7 @@ import time
 from argparse import ArgumentParser, Namespace
 
 from headgate.cli.common import open_anyway, parse_id, print_json, say
-from headgate.cli.queue import job_json
+from headgate.core import oldnames, shapes
 from headgate.core.amounts import parse_duration
 from headgate.core.jobs import DONE, ENDED
 
@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
             if not args.quiet and not args.json:
                 say(f"job {id} is {job.state}" + (f": {job.reason}" if job.reason else ""))
     if args.json:
-        print_json([job_json(job) for job in found])
+        print_json([shapes.document(shapes.work(job)) for job in found], oldnames.WORK)
     if any(job.state not in ENDED for job in found):
         return TOO_LONG
     return 0 if all(job.state == DONE for job in found) else FAILED

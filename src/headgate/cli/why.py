@@ -1,12 +1,12 @@
 """Why something waits, since when it runs, or how it ended."""
 
 from argparse import ArgumentParser, Namespace
-from typing import Any
 
 from headgate.cli import draw
 from headgate.cli.common import open_anyway, parse_id, print_json
-from headgate.cli.events import event_json, event_line
-from headgate.cli.queue import job_json, running_json, waiting_json
+from headgate.cli.events import event_line
+from headgate.cli.queue import with_output
+from headgate.core import oldnames, shapes
 from headgate.core.amounts import show_duration
 from headgate.core.keys import matches
 from headgate.core.views import AttemptStatus, JobStatus, Past, Running, Waiting
@@ -27,6 +27,8 @@ def run(args: Namespace) -> int:
         job = gate.job(id)
         runs = gate.jobs.attempts(id) if job else ()
         pools = [pool.pool for pool in gate.status().pools]
+        if isinstance(found, Running):
+            found = with_output(found, gate)
     if isinstance(found, Past):
         if not found.events and job is None:
             raise UsageError(
@@ -36,16 +38,17 @@ def run(args: Namespace) -> int:
         pools = []
     else:
         pools = [pool for pool in pools if matches(pool, found.key)]
+    if args.json:
+        it = as_json(id, found, job)
+        events = found.events if isinstance(found, Past) else None
+        print_json(shapes.document(shapes.history(it, pools, events, runs)), oldnames.WHY)
+        return 0
     if job is not None and isinstance(found, Past):
-        answer, drawn = job_json(job), _of_job(job, draw.pen())
-        answer["events"] = [event_json(event) for event in found.events]
+        drawn = _of_job(job, draw.pen())
         drawn += ["", *(event_line(event, draw.pen()) for event in found.events)]
     else:
-        answer, drawn = as_json(id, found, pools), lines(id, found, pools, draw.pen())
-    if args.json:
-        print_json({**answer, "attempts": [_run_json(run) for run in runs]} if job else answer)
-    else:
-        draw.show([*drawn, *_runs(runs, draw.pen())])
+        drawn = lines(id, found, pools, draw.pen())
+    draw.show([*drawn, *_runs(runs, draw.pen())])
     return 0
 
 
@@ -64,11 +67,6 @@ def _of_job(job: JobStatus, pen: draw.Pen) -> list[str]:
         ("next", "" if job.due is None else draw.clock(job.due)),
     ]
     return [pen.paint(head, "bold"), *_facts(facts, pen)]
-
-
-def _run_json(run: AttemptStatus) -> dict[str, Any]:
-    ended = None if run.ended is None else draw.iso(run.ended)
-    return {**run._asdict(), "started": draw.iso(run.started), "ended": ended}
 
 
 def _runs(runs: tuple[AttemptStatus, ...], pen: draw.Pen) -> list[str]:
@@ -98,23 +96,11 @@ _RUNS_TABLE = (
 )
 
 
-def as_json(id: int, found: Waiting | Running | Past, pools: list[str]) -> dict[str, Any]:
-    """The answer; `state` says which of the three it is."""
-    if isinstance(found, Waiting):
-        return {**waiting_json(found), "state": "waiting", "pools": pools}
-    if isinstance(found, Running):
-        return {**running_json(found), "pools": pools}
-    last = found.events[-1]
-    return {
-        "id": id,
-        "state": "ended",
-        "key": last.key,
-        "task": last.task,
-        "code": last.kind,
-        "reason": last.text,
-        "ended": draw.iso(last.at),
-        "events": [event_json(event) for event in found.events],
-    }
+def as_json(id: int, found: Waiting | Running | Past, job: JobStatus | None) -> shapes.Json:
+    """The work that this id belongs or belonged to."""
+    if not isinstance(found, Past):
+        return shapes.work(found, job)
+    return shapes.past_work(id, found.events) if job is None else shapes.work(job)
 
 
 def lines(id: int, found: Waiting | Running | Past, pools: list[str], pen: draw.Pen) -> list[str]:
@@ -125,7 +111,7 @@ def lines(id: int, found: Waiting | Running | Past, pools: list[str], pen: draw.
         head, facts = f"{id} {_RUNS.get(found.state, found.state)}", _of_running(found)
     else:
         last = found.events[-1]
-        head = f"{id} has ended: {last.kind.replace('_', ' ')}"
+        head = f"{id} has ended: {last.event.replace('_', ' ')}"
         facts = [("task", last.task), ("key", last.key), ("note", last.text)]
     facts += [("in", ", ".join(pools))] if pools else []
     drawn = [pen.paint(head, "bold"), *_facts(facts, pen)]

@@ -5,7 +5,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 
-from headgate.cli.common import say
+from headgate.cli.common import say, wants_only_new
 from headgate.core.views import Event
 
 SHOWN = {
@@ -41,10 +41,11 @@ def run(args: Namespace) -> int:
     from headgate.cli.events import event_line
     from headgate.work.worker import Places, Worker
 
+    wants_only_new()  # it decides what those are told who want to be notified
     pen = draw.pen()
 
     def show(event: Event) -> None:
-        if not args.quiet and event.kind in SHOWN:
+        if not args.quiet and event.event in SHOWN:
             with suppress(OSError):
                 sys.stdout.write(f"{event_line(event, pen)}\n")
                 sys.stdout.flush()

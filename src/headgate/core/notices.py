@@ -96,17 +96,22 @@ class Target(NamedTuple):
         return WEBHOOK if self.url or self.url_env else APPRISE
 
     @property
+    def gets_json(self) -> bool:
+        """Whether it is told by a JSON object, and not by a sentence for people."""
+        return self.by != APPRISE
+
+    @property
     def variables(self) -> tuple[str, ...]:
         """The environment variables it cannot do without."""
         return tuple(filter(None, (self.url_env, self.apprise_env, self.secret_env)))
 
     def wants(self, event: Event) -> bool:
         """Whether it is told of an event."""
-        if event.kind == MISSED:
+        if event.event == MISSED:
             return True
-        if event.kind == FAILED and event.text.startswith(f"{self.name}: "):
+        if event.event == FAILED and event.text.startswith(f"{self.name}: "):
             return False  # it would be told that it cannot be told
-        return any(fits(pattern, event.kind) for pattern in self.events) and _among(
+        return any(fits(pattern, event.event) for pattern in self.events) and _among(
             self.only, event
         )
 

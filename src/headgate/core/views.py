@@ -1,12 +1,27 @@
 """Frozen answers: what status, capacity, queue and why say about one moment.
 
-Times are seconds since the epoch, durations are seconds.
+Times are seconds since the epoch, durations are seconds. The names are those of the JSON objects
+that `headgate.core.shapes` makes of these. Names that have changed live on for one version, as
+properties that warn.
 """
 
 from typing import NamedTuple
+from warnings import warn
 
 from headgate.core.amounts import FOREVER, show_duration
 from headgate.core.line import Reason
+
+JOB, SLOT = "job", "slot"
+"""What a piece of work is: a durable job, or a program or a block that waits for its seats itself
+(`headgate run`, `gate.slot`)."""
+
+
+def _renamed(old: str, new: str) -> None:
+    warn(
+        f"{old} is now {new}; the old name goes with the next version",
+        DeprecationWarning,
+        stacklevel=3,
+    )
 
 
 class UpstreamStatus(NamedTuple):
@@ -83,10 +98,22 @@ class Status(NamedTuple):
     """All pools at one moment, and what runs outside of every limit."""
 
     pools: tuple[PoolStatus, ...]
-    running: int
-    waiting: int
+    total_running: int
+    total_waiting: int
     unlimited: dict[str, int]
     at: float
+
+    @property
+    def running(self) -> int:
+        """The old name of `total_running`."""
+        _renamed("Status.running", "Status.total_running")
+        return self.total_running
+
+    @property
+    def waiting(self) -> int:
+        """The old name of `total_waiting`."""
+        _renamed("Status.waiting", "Status.total_waiting")
+        return self.total_waiting
 
     def pool(self, name: str) -> PoolStatus:
         """The status of one pool, by its name."""
@@ -125,7 +152,13 @@ class Waiting(NamedTuple):
     eta: float | None
     since: float
     waited: float
-    job: bool = False
+    type: str = SLOT
+
+    @property
+    def job(self) -> bool:
+        """What `type` says now."""
+        _renamed("Waiting.job", "Waiting.type")
+        return self.type == JOB
 
 
 class Running(NamedTuple):
@@ -142,10 +175,22 @@ class Running(NamedTuple):
     held: float
     pid: int
     borrows: int | None
-    job: bool = False
-    attempt: int = 0
+    type: str = SLOT
+    attempts: int = 0
     last_line: str = ""
     """The last line of its output, where that is kept."""
+
+    @property
+    def job(self) -> bool:
+        """What `type` says now."""
+        _renamed("Running.job", "Running.type")
+        return self.type == JOB
+
+    @property
+    def attempt(self) -> int:
+        """The old name of `attempts`."""
+        _renamed("Running.attempt", "Running.attempts")
+        return self.attempts
 
 
 class JobStatus(NamedTuple):
@@ -170,6 +215,11 @@ class JobStatus(NamedTuple):
     attempts: int
     exit: str
     pid: int
+    pool: str = ""
+    """The pool that it waits for."""
+    since: float | None = None
+    waited: float | None = None
+    held: float | None = None
 
 
 class AttemptStatus(NamedTuple):
@@ -193,19 +243,36 @@ class Queue(NamedTuple):
     aside: tuple[JobStatus, ...] = ()
     """Jobs that wait for something else than seats: a person, another job, their next try."""
     total_aside: int = 0
+    jobs: tuple[JobStatus, ...] = ()
+    """What else is known of those of the running and waiting that are jobs."""
 
 
 class Event(NamedTuple):
     """Something that happened."""
 
-    id: int
+    seq: int
+    """Its number: later events have higher ones."""
     at: float
-    kind: str
+    event: str
+    """What happened."""
     work: int | None
+    """The id of the job, lease or ticket that it is about."""
     key: str
     task: str
     pool: str
     text: str
+
+    @property
+    def id(self) -> int:
+        """The old name of `seq`."""
+        _renamed("Event.id", "Event.seq")
+        return self.seq
+
+    @property
+    def kind(self) -> str:
+        """The old name of `event`."""
+        _renamed("Event.kind", "Event.event")
+        return self.event
 
 
 class Past(NamedTuple):

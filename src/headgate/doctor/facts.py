@@ -68,7 +68,7 @@ def gather(
         status = _status(store, config, view)
     except HeadgateError as error:
         return facts, [problem("store_unusable", str(error).replace(url, where))]
-    work = f"{status.running} running, {status.waiting} waiting"
+    work = f"{status.total_running} running, {status.total_waiting} waiting"
     found = ok("store", f"{where}: {work}, {len(seen.keys)} keys seen")
     return facts._replace(status=status, folder=store.folder, seen=seen), [found]
 

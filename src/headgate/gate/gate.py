@@ -187,13 +187,16 @@ class Gate:
         def do(ledger: Ledger) -> Queue:
             wall = time.time()
             found = look.queue(ledger, wall, most, skip)
-            aside = tuple(joblook.aside(ledger, wall, most))
-            return found._replace(aside=aside, total_aside=ledger.tx.count_aside())
+            return found._replace(
+                aside=tuple(joblook.aside(ledger, wall, most)),
+                total_aside=ledger.tx.count_aside(),
+                jobs=tuple(joblook.of_queue(ledger, found, wall)),
+            )
 
         return self._transactor.read(do)
 
     def events(self, *, after: int = -1, most: int = 100) -> tuple[Event, ...]:
-        """What happened after an event's id; the latest events by default."""
+        """What happened after an event's `seq`; the latest events by default."""
         wall = time.time()
         return self._transactor.read(
             lambda ledger: tuple(

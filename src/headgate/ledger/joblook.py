@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from headgate.core.amounts import FOREVER
 from headgate.core.jobs import ENDED, PARKED, QUEUED, RUNNING, STATES
-from headgate.core.views import AttemptStatus, JobStatus
+from headgate.core.views import JOB, AttemptStatus, JobStatus, Queue
 from headgate.ledger import look
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Job
@@ -50,6 +50,10 @@ def some(ledger: Ledger, rows: list[Job], wall: float, *, spots: bool = True) ->
                 attempts=row.attempts,
                 exit=row.exit,
                 pid=lease.pid if lease else 0,
+                pool=spot.pool if spot else "",
+                since=spot.since if spot else None,
+                waited=spot.waited if spot else None,
+                held=(ledger.now - lease.granted) / 1000 if lease else None,
             )
         )
     return found
@@ -73,6 +77,14 @@ def attempts(ledger: Ledger, id: int, wall: float) -> tuple[AttemptStatus, ...]:
         )
         for row in ledger.tx.attempts(id)
     )
+
+
+def of_queue(ledger: Ledger, queue: Queue, wall: float) -> list[JobStatus]:
+    """What the line itself does not say of the jobs in it: their state, name, times, attempts."""
+    ids = [work.id for work in queue.running if work.type == JOB]
+    ids += [work.id for work in queue.waiting if work.type == JOB]
+    rows = [row for id in ids if (row := ledger.tx.job(id)) is not None]
+    return some(ledger, rows, wall, spots=False)
 
 
 def aside(ledger: Ledger, wall: float, most: int) -> list[JobStatus]:

@@ -10,6 +10,8 @@ from headgate.core.keys import HOST, matches
 from headgate.core.line import Head, Need, Order, Reason
 from headgate.core.pools import LEARN, Pool
 from headgate.core.views import (
+    JOB,
+    SLOT,
     Capacity,
     Event,
     Past,
@@ -421,7 +423,7 @@ def _waiting(ledger: Ledger, lane: Lane, ticket: Ticket, spot: Spot, wall: float
         eta=None if spot.eta is None else spot.eta / 1000,
         since=wall - (ledger.now - ticket.since) / 1000,
         waited=(ledger.now - ticket.arrived) / 1000,
-        job=lane.jobs,
+        type=JOB if lane.jobs else SLOT,
     )
 
 
@@ -442,8 +444,8 @@ def running(ledger: Ledger, lease: Lease, wall: float) -> Running:
         held=held,
         pid=lease.pid,
         borrows=lease.lender or None,
-        job=bool(lease.job),
-        attempt=_attempt(ledger, lease),
+        type=JOB if lease.job else SLOT,
+        attempts=_attempt(ledger, lease),
     )
 
 

@@ -83,11 +83,11 @@ def give_up(ledger: Ledger, name: str, me: Claim, event: Event, why: str) -> boo
     It is told to the other targets, unless this one was about such a failure itself: two that both
     fail would never come to an end with each other's.
     """
-    if not advance(ledger, name, me, event.id):
+    if not advance(ledger, name, me, event.seq):
         return False
-    if event.kind != FAILED:
+    if event.event != FAILED:
         work = "" if event.work is None else f" {event.work}"
-        text = f"{name}: gave up on {event.kind}{work}: {why}"
+        text = f"{name}: gave up on {event.event}{work}: {why}"
         ledger.tell(FAILED, text)  # not in the work's own history, whose last word counts
     return True
 

@@ -154,9 +154,9 @@ class _Courier:
             target = self._target()
             if target is None:
                 break
-            if target.wants(event) and not self._tell(event, f"{store}-{event.id}"):
+            if target.wants(event) and not self._tell(event, f"{store}-{event.seq}"):
                 break
-            seen = event.id
+            seen = event.seq
         else:
             return self._notices.advance(self._name, seen)
         if seen:
@@ -173,7 +173,7 @@ class _Courier:
             outcome = send(target, event, delivery, self._grip)
             tried += 1
             if not isinstance(outcome, Failed):
-                return self._notices.advance(self._name, event.id)
+                return self._notices.advance(self._name, event.seq)
             if self._stop.is_set():
                 return False  # perhaps it failed because it was broken off
             if not outcome.again or tried >= target.tries:

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
+from headgate.core import shapes
 from headgate.core.notices import APPRISE, COMMAND, Target
 from headgate.core.views import Event
+from headgate.errors import UsageError
 from headgate.notify import hook, message, service, webhook
 from headgate.notify.outcome import Failed, Grip, Outcome, Sent
 
@@ -24,7 +26,16 @@ def lacks(target: Target, environ: Mapping[str, str] | None = None) -> str:
         return f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
     if target.by == APPRISE and find_spec("apprise") is None:
         return "apprise is not installed; pip install 'headgate[notify]'"
+    try:
+        if target.gets_json:
+            _wants_only_new(env)
+    except UsageError as error:
+        return str(error)
     return ""
+
+
+def _wants_only_new(environ: Mapping[str, str]) -> bool:
+    return shapes.only_new(environ.get(shapes.VARIABLE, ""))
 
 
 def where(target: Target) -> str:
@@ -73,7 +84,7 @@ def try_out(target: Target, environ: Mapping[str, str] | None = None) -> str:
 def _by_command(
     target: Target, event: Event, delivery: str, grip: Grip, environ: Mapping[str, str]
 ) -> Outcome:
-    said = message.message(event, target.name, delivery)
+    said = message.message(event, target.name, delivery, only_new=_wants_only_new(environ))
     env = {**environ, "HEADGATE_EVENT": said["event"], "HEADGATE_SUMMARY": said["summary"]}
     data = message.encode(said) + b"\n"
     ended = hook.run(target.command, data, target.timeout / 1000, grip, env)
@@ -84,10 +95,11 @@ def _by_webhook(
     target: Target, event: Event, delivery: str, grip: Grip, environ: Mapping[str, str]
 ) -> Outcome:
     url = target.url or environ[target.url_env].strip()
-    body = message.encode(message.message(event, target.name, delivery))
+    said = message.message(event, target.name, delivery, only_new=_wants_only_new(environ))
+    body = message.encode(said)
     stamp = str(int(time.time()))
     headers = {
-        "X-Headgate-Event": event.kind,
+        "X-Headgate-Event": event.event,
         "X-Headgate-Delivery": delivery,
         "X-Headgate-Timestamp": stamp,
     }

@@ -5,6 +5,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from headgate.core.shapes import document
 from headgate.errors import UsageError
 from headgate.sim import report as reporting
 from headgate.sim.compare import GOVERNORS, Case, Score, score_all
@@ -159,4 +160,4 @@ def _print_json(scores: list[Score]) -> None:
         }
         for score in scores
     ]
-    print(json.dumps({"runs": rows}, indent=2 if sys.stdout.isatty() else None))
+    print(json.dumps(document({"runs": rows}), indent=2 if sys.stdout.isatty() else None))

@@ -19,6 +19,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headgate.core.shapes import document
 from headgate.errors import HeadgateError, UsageError
 from headgate.sim.journal import Journal
 from headgate.sim.serve_manner import Manner
@@ -177,8 +178,8 @@ async def _serve(options: Options) -> None:
             server.provider.note("fault", note=str(found.get("message"))[:200])
 
         loop.set_exception_handler(fault)
-        said = json.dumps({"url": server.url}) if options.json else f"listening on {server.url}"
-        sys.stdout.write(f"{said}\n")
+        where = json.dumps(document({"url": server.url}))
+        sys.stdout.write(f"{where}\n" if options.json else f"listening on {server.url}\n")
         sys.stdout.flush()
         await ended.wait()
 

@@ -68,7 +68,7 @@ class Worker:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self.stop)
         latest = self._gate.events(most=1)
-        self._told = latest[-1].id if latest else 0
+        self._told = latest[-1].seq if latest else 0
         self._crew.enlist(self._called.set)
         silence = threading.Event()
         news = threading.Thread(target=Notifier(self._gate).run, args=(silence,), daemon=True)
@@ -126,6 +126,6 @@ class Worker:
 
     def _tell(self) -> None:
         while news := self._gate.events(after=self._told, most=1_000):
-            self._told = news[-1].id
+            self._told = news[-1].seq
             for event in news:
                 self._say(event)
