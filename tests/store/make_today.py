@@ -5,6 +5,7 @@ through the verbs only, so that every value in the file is one that version wrot
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from headgate.core.signals import ACCEPTED, CONCURRENCY, Signal
@@ -74,7 +75,7 @@ def _answer(yard: Yard) -> None:
     for task, kind in (("pending", ""), ("accepted", ACCEPTED), ("refused", CONCURRENCY)):
         id = yard.ask("d/x", task=task)
         if kind:
-            yard.run(lambda ledger, id=id, kind=kind: learn.report(ledger, Signal(kind), lease=id))
+            yard.run(partial(learn.report, signal=Signal(kind), lease=id))
 
 
 if __name__ == "__main__":

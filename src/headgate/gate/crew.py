@@ -11,14 +11,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headgate.core.jobs import End
+from headgate.core.jobs import End, Job
+from headgate.core.jobstates import State
 from headgate.errors import HeadgateError, StoreError, StoreReplacedError
 from headgate.gate.errand import Errand
 from headgate.gate.lease import Lease
 from headgate.gate.strays import MARK, programs
 from headgate.ledger import jobs, jobtime, leave
 from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Job
 
 if TYPE_CHECKING:
     from headgate.gate.clerk import Clerk
@@ -149,7 +149,7 @@ class Crew:
             lambda ledger: [
                 (lease.id, lease.member)
                 for lease in jobs.unminded(ledger)
-                if (job := ledger.tx.job(lease.id)) is not None and job.code != "starting"
+                if (job := ledger.tx.job(lease.id)) is not None and job.state is State.RUNNING
             ]
         )
 
@@ -256,7 +256,7 @@ def _late(ledger: Ledger) -> list[int]:
         for lease in ledger.tx.job_leases()
         if ledger.now - lease.granted > _STARTING
         and (job := ledger.tx.job(lease.id)) is not None
-        and job.code == "starting"
+        and job.state is State.STARTING
     ]
 
 

@@ -38,7 +38,7 @@ def gather(ledger: Ledger, clerk: "Clerk") -> News:
         [(wish, wish.terms(ledger)) for id in mine if (wish := clerk.waiters.get(id)) is not None],
         _gone(ledger, clerk, set(mine)),
         [
-            (clerk.leases[id], row.cancel)
+            (clerk.leases[id], row.cancel.text)
             for id, row in mine.items()
             if row.cancel and id in clerk.leases
         ],
