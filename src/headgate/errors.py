@@ -9,6 +9,7 @@ HeadgateError
 ├── CancelledWorkError    someone cancelled this work, waiting or running
 ├── HoldExpiredError      the work held its seats longer than a pool's `max_hold`
 ├── GateClosedError       the gate was closed, or carried over a fork
+├── InternalError         headgate contradicts itself: a mistake in its own code
 └── StoreError            the store did not answer as it must; nothing was granted
     ├── StoreUnavailableError   missing folder, no permission, read-only, locked for too long
     │   └── StoreReplacedError  the file was removed or replaced while in use
@@ -63,6 +64,10 @@ class HoldExpiredError(HeadgateError):
 
 class GateClosedError(HeadgateError):
     """The gate is closed."""
+
+
+class InternalError(HeadgateError):
+    """Headgate contradicts itself."""
 
 
 class StoreError(HeadgateError):

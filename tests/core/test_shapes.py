@@ -140,9 +140,9 @@ def test_every_shape_has_all_its_names() -> None:
 
 
 def test_what_is_known_of_a_job_is_shown_with_its_place() -> None:
-    """The line knows where it stands, the job what it is called; a parked one is still parked."""
+    """The line knows where it stands, the job what it is called; in the line it is queued."""
     found = shapes.work(WAITS, JOB._replace(state="parked", code="rate_limited", attempts=3))
-    assert (found["state"], found["code"], found["position"]) == ("parked", "pool_full", 2)
+    assert (found["state"], found["code"], found["position"]) == ("queued", "pool_full", 2)
     assert (found["name"], found["attempts"]) == ("review", 3)
     assert shapes.work(WAITS, JOB._replace(state="running"))["state"] == "queued"
     ending = JOB._replace(state="running", code="cancelling", reason="by hand")

@@ -1,6 +1,6 @@
 """Small histories of jobs: their place in the line, who starts them, and who may end them."""
 
-from headgate.core.jobs import End
+from headgate.core.jobs import End, Outcome
 from headgate.ledger import jobs, look, tune
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Member
@@ -102,7 +102,7 @@ def test_an_attempt_is_written_down(yard: Yard) -> None:
     assert (run.key, run.started, run.ended) == ("a/x", yard.now - 2_000, yard.now)
     assert (run.code, run.text, run.exit) == ("exit", "exit 1", "1:0")
     row = yard.row(id)
-    assert (row.state, row.code, row.text, row.exit) == ("failed", "exit", "exit 1", "1:0")
+    assert (row.state.word, row.code, row.text, row.exit) == ("failed", "exit", "exit 1", "1:0")
     assert (row.started, row.ended, row.due, row.expires) == (run.started, run.ended, 0, 0)
     assert yard.told(id) == ["started", "failed"]
     assert (yard.held(), yard.in_line()) == ([], [])
@@ -215,7 +215,7 @@ def test_a_job_whose_runner_is_lost_is_tried_again(yard: Yard) -> None:
     yard.begin(id, "r3")
     yard.die("r3")
     row = yard.row(id)
-    assert (row.state, row.code, row.attempts) == ("lost", "lost", 3)
+    assert (row.state.word, row.code, row.attempts) == ("lost", "lost", 3)
     assert "attempt 3 of 3" in row.text
     assert yard.held() == [behind]
     assert yard.told(id) == ["started", "requeued", "readmitted", "requeued", "readmitted", "lost"]
@@ -228,7 +228,7 @@ def test_a_runner_that_is_stopped_gives_its_job_back(yard: Yard) -> None:
     yard.work(id, GONE)
     assert yard.state(id) == "running"
     assert yard.row(id).code == "starting"
-    yard.work(id, End("done", "exit", "exit 0"))
+    yard.work(id, End(Outcome.DONE, "exit", "exit 0"))
     assert yard.state(id) == "done"
 
 

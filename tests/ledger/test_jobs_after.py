@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.core.jobs import ENDED
+from headgate.core.jobstates import ENDED
 from headgate.errors import UsageError
 from headgate.ledger import hands
 from tests.ledger.yard import BADLY, REFUSED, WELL, Yard
@@ -205,6 +205,6 @@ def test_a_long_chain_breaks_nothing(yard: Yard, end: str) -> None:
     if end == "done":
         assert yard.state(ids[1], ids[2], ids[-1]) == "running queued queued"
     else:
-        assert {yard.row(id).state for id in ids[1:]} == {"failed"}
+        assert {yard.state(id) for id in ids[1:]} == {"failed"}
         assert _ends(yard, *ids[-3:]) == [1, 1, 1]
         assert yard.held() == []

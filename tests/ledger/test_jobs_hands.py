@@ -1,23 +1,32 @@
 """What people do to jobs: hold, release, move, cancel, retry; and how old ones are forgotten."""
 
+from itertools import product
+
 import pytest
 
-from headgate.core.jobs import ENDED, MAX_HOLD, End
+from headgate.core.jobs import End, Outcome
+from headgate.core.jobstates import ENDED
+from headgate.core.leases import EndCause, EndRequest, relief
 from headgate.errors import UsageError
 from headgate.ledger import hands, jobtime, leave
+from headgate.ledger.jobs import MAX_HOLD
 from headgate.ledger.ledger import Ledger
 from tests.ledger.yard import BADLY, GONE, REFUSED, WELL, Yard
 
 DAY = 86_400_000
 
 
-def _ask_to_end(yard: Yard, id: int) -> None:
-    """What `cancel` does to a lease."""
+BY_HAND = EndRequest(EndCause.CANCEL, "by hand")
+HELD_TOO_LONG = EndRequest(EndCause.MAX_HOLD, "held longer than its pool's max_hold of 1s")
+
+
+def _ask_to_end(yard: Yard, id: int, asked: EndRequest = BY_HAND) -> None:
+    """What `cancel` does to a lease, the machine when it has no room, or a pool's bound."""
 
     def do(ledger: Ledger) -> None:
         lease = ledger.tx.lease(id)
         assert lease is not None
-        ledger.tx.change_lease(lease._replace(cancel="by hand"))
+        ledger.tx.change_lease(lease._replace(cancel=asked))
 
     yard.run(do)
 
@@ -161,7 +170,7 @@ def test_what_waits_is_cancelled_at_once(yard: Yard) -> None:
     for id in (parked, retried, in_line, held, after):
         assert yard.do(hands.cancel, id, why="by hand") is True
         row = yard.row(id)
-        assert (row.state, row.code, row.text) == ("cancelled", "cancelled", "by hand")
+        assert (row.state.word, row.code, row.text) == ("cancelled", "cancelled", "by hand")
         assert yard.told(id)[-1] == "cancelled"
     assert (yard.held(), yard.in_line()) == ([first], [])
     yard.wait(DAY)
@@ -201,13 +210,55 @@ def test_one_that_held_its_seats_too_long_has_failed(yard: Yard) -> None:
     id = yard.submit(retries=1)
     yard.begin(id)
     _ask_to_end(yard, id)
-    yard.finish(id, End("failed", MAX_HOLD, "held too long", "0:15"))
+    yard.finish(id, End(Outcome.OVERDUE, MAX_HOLD, "held too long", "0:15"))
     assert (yard.state(id), yard.row(id).code) == ("queued", MAX_HOLD)
     yard.wait(DAY)
     yard.begin(id)
     _ask_to_end(yard, id)
-    yard.finish(id, End("failed", MAX_HOLD, "held too long", "0:15"))
+    yard.finish(id, End(Outcome.OVERDUE, MAX_HOLD, "held too long", "0:15"))
     assert (yard.state(id), yard.row(id).text) == ("failed", "held too long")
+
+
+def test_one_that_held_its_seats_too_long_has_failed_whoever_tells(yard: Yard) -> None:
+    """Also if its runner was killed, or took it over from another: nobody cancelled it."""
+    yard.worker()
+    for end in (None, GONE, End(Outcome.CANCELLED, "cancelled", "somebody asked for it")):
+        id = yard.submit()
+        yard.begin(id)
+        _ask_to_end(yard, id, HELD_TOO_LONG)
+        if end is None:
+            yard.die(f"r{id}")
+        else:
+            yard.finish(id, end)
+        row = yard.row(id)
+        assert (row.state.word, row.code, row.text) == ("failed", MAX_HOLD, HELD_TOO_LONG.text)
+
+
+def test_what_had_ended_by_itself_was_not_ended_by_a_bound(yard: Yard) -> None:
+    """A bound or the machine's need that comes too late changes nothing; a cancel does."""
+    yard.worker()
+    for asked, end in product((HELD_TOO_LONG, relief("no memory")), (WELL, BADLY, REFUSED)):
+        id = yard.submit()
+        yard.begin(id)
+        _ask_to_end(yard, id, asked)
+        yard.finish(id, end)
+        assert yard.state(id) == {WELL: "done", BADLY: "failed", REFUSED: "parked"}[end]
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_one_that_makes_room_before_it_begins_is_parked(yard: Yard, *, dies: bool) -> None:
+    """It comes back like one that ran; with no tries left it has failed."""
+    yard.worker()
+    ids = [yard.submit("b/y"), yard.submit("b/y", attempts=1)]
+    for id in ids:
+        _ask_to_end(yard, id, relief("no memory"))
+    if dies:
+        yard.die("w")
+    else:
+        assert [yard.begin(id) for id in ids] == [None, None]
+    assert yard.state(*ids) == "parked failed"
+    assert yard.row(ids[0]).code == "relieved"
+    assert (yard.held(), [yard.attempts(id) for id in ids]) == ([], [[], []])
 
 
 def test_one_whose_end_nobody_told_is_cancelled_in_the_same_transaction(yard: Yard) -> None:
@@ -264,7 +315,7 @@ def test_a_job_can_be_had_again(yard: Yard) -> None:
     other = yard.submit()
     yard.do(hands.retry, id)
     row = yard.row(id)
-    assert (row.state, row.exit, row.ended, row.started) == ("queued", "", 0, 0)
+    assert (row.state.word, row.exit, row.ended, row.started) == ("queued", "", 0, 0)
     assert (row.parks, row.session) == (0, ""), "it begins from the start"
     assert (yard.held(), yard.in_line()) == ([other], [id])
     yard.work(other)

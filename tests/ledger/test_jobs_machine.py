@@ -15,7 +15,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from headgate.core.jobs import ENDED, HELD, PARKED, QUEUED, RUNNING, STATES, Spec, load
+from headgate.core.jobs import Job, Spec, load
+from headgate.core.jobstates import ENDED, Place, State, Timer, Word
 from headgate.core.pools import Declared
 from headgate.errors import UsageError
 from headgate.gate.cancel import _ask_to_end
@@ -24,7 +25,7 @@ from headgate.ledger import admit, hands, joblook, jobs, jobtime, leave, look, t
 from headgate.ledger.admit import Request
 from headgate.ledger.jobs import Draft
 from headgate.ledger.ledger import Ledger, Pages
-from headgate.ledger.rows import Job, Member, Tx
+from headgate.ledger.rows import Member, Tx
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -91,12 +92,12 @@ class JobMachine(RuleBasedStateMachine):
         with store.transaction(write=False) as tx:
             return do(tx)
 
-    def known(self, *states: str) -> list[Job]:
-        return self.read(partial(_known, states=states or STATES))
+    def known(self, *words: Word) -> list[Job]:
+        return self.read(partial(_known, words=words or tuple(Word)))
 
-    def pick(self, pick: int, *states: str) -> int:
+    def pick(self, pick: int, *words: Word) -> int:
         """The id of some job, or of none at all."""
-        known = [row.id for row in self.known(*states)]
+        known = [row.id for row in self.known(*words)]
         return known[pick % len(known)] if known else 999_999
 
     def alive(self, *, workers: bool) -> list[str]:
@@ -206,12 +207,13 @@ class JobMachine(RuleBasedStateMachine):
     @rule(pick=picks, wrong=st.sampled_from([False, False, False, True]))
     def begin(self, pick: int, *, wrong: bool) -> None:
         """A runner comes for a job that its worker was given; or for somebody else's."""
-        id = self.pick(pick, RUNNING)
+        id = self.pick(pick, Word.RUNNING)
         lease = self.read(lambda tx: tx.lease(id))
         if lease is None:
             return
         me, worker = self.name("r"), "p0" if wrong else lease.member
-        starting = any(row.id == id and row.code == "starting" for row in self.known(RUNNING))
+        rows = self.known(Word.RUNNING)
+        starting = any(row.id == id and row.state is State.STARTING for row in rows)
 
         def do(ledger: Ledger) -> bool:
             _join(ledger, name=me)
@@ -224,7 +226,7 @@ class JobMachine(RuleBasedStateMachine):
     @rule(pick=picks, how=st.sampled_from(ENDS), goes_on=st.booleans(), stranger=picks)
     def finish(self, pick: int, how: Any, *, goes_on: bool, stranger: int) -> None:  # noqa: ANN401
         """A runner tells how its job ended, and may go on with the next; or a stranger tells."""
-        id = self.pick(pick, RUNNING)
+        id = self.pick(pick, Word.RUNNING)
         lease = self.read(lambda tx: tx.lease(id))
         if lease is None:
             return
@@ -262,7 +264,7 @@ class JobMachine(RuleBasedStateMachine):
     @rule(pick=picks)
     def adopt(self, pick: int) -> None:
         """Another runner takes over a job; it must have lost its own."""
-        id = self.pick(pick, RUNNING)
+        id = self.pick(pick, Word.RUNNING)
         lease, job = self.read(lambda tx: (tx.lease(id), tx.job(id)))
         if lease is None or job is None:
             return
@@ -273,7 +275,7 @@ class JobMachine(RuleBasedStateMachine):
             return jobs.adopt(ledger, id, me) is not None
 
         minded = self.census.listening(lease.member)
-        assert self.transact(do)[0] == (not minded and job.code != "starting")
+        assert self.transact(do)[0] == (not minded and job.state is State.RUNNING)
         self.runners[me] = ""
 
     @rule(pick=picks)
@@ -283,7 +285,7 @@ class JobMachine(RuleBasedStateMachine):
         self.transact(lambda ledger: _ask_to_end(ledger, id))
         job, lease = self.read(lambda tx: (tx.job(id), tx.lease(id)))
         if job is not None:
-            assert job.state in ENDED or (lease is not None and lease.cancel)
+            assert job.state.ended or (lease is not None and lease.cancel)
 
     @rule(
         pick=picks,
@@ -295,7 +297,7 @@ class JobMachine(RuleBasedStateMachine):
         before = self.read(lambda tx: tx.job(id))
         if self.transact(partial(verb, id=id))[0] is None and verb is hands.retry:
             assert before is not None
-            assert before.state in ENDED
+            assert before.state.ended
             self.again[id] += 1
             self.had[id] = before.attempts
 
@@ -368,10 +370,10 @@ class JobMachine(RuleBasedStateMachine):
         def look_at(tx: Tx) -> None:
             for row in _known(tx):
                 lease, ticket = tx.lease(row.id), tx.ticket(row.id)
-                assert (lease is not None) == (row.state == RUNNING)
+                assert (lease is not None) == (row.state.place is Place.SEATS)
                 assert lease is None or (lease.job, lease.key) == (1, row.key)
                 assert not (lease and ticket), "it has a ticket and a lease"
-                if row.state in ENDED:
+                if row.state.ended:
                     assert not ticket
                     assert row.ended
                     assert row.code
@@ -379,13 +381,15 @@ class JobMachine(RuleBasedStateMachine):
                     assert not row.due
                     continue
                 assert not row.ended
+                assert (ticket is not None) == (row.state.place is Place.LINE)
                 if ticket is not None:
-                    assert row.state in (QUEUED, PARKED)
                     assert row.code == ""
                     assert ticket.order == (row.urgency, row.since, row.id)
-                elif row.state != RUNNING:
+                elif row.state.place is Place.ASIDE:
                     assert row.code, "it waits, and nobody knows what for"
-                    assert row.state == HELD or row.due or tx.needs_of(row.id)
+                    assert bool(row.due) == (row.state.timer is Timer.RETURNS) or row.expires
+                    if row.state is not State.HELD:
+                        assert bool(tx.needs_of(row.id)) == (row.state is State.AFTER)
             known = {row.id for row in _known(tx)}
             assert {lease.id for lease in tx.job_leases()} <= known
 
@@ -398,11 +402,11 @@ class JobMachine(RuleBasedStateMachine):
         def look_at(tx: Tx) -> None:
             told = Counter(row.work for row in tx.events(-1, 9_999, 0) if row.kind in ENDED)
             for row in _known(tx):
-                assert told[row.id] == self.again[row.id] + (row.state in ENDED)
+                assert told[row.id] == self.again[row.id] + row.state.ended
                 runs = tx.attempts(row.id)
                 assert [run.number for run in runs] == list(range(1, row.attempts + 1))
                 going_on = [run for run in runs if not run.ended]
-                begun = row.state == RUNNING and row.code != "starting"
+                begun = row.state is State.RUNNING
                 assert going_on == (runs[-1:] if begun else [])
                 most = load(row.spec).attempts
                 assert row.attempts - self.had.get(row.id, 0) <= most
@@ -421,8 +425,8 @@ class JobMachine(RuleBasedStateMachine):
         self.totals = totals
 
 
-def _known(tx: Tx, states: tuple[str, ...] = STATES) -> list[Job]:
-    return sorted(row for state in states for row in tx.jobs(state, 0, 9_999))
+def _known(tx: Tx, words: tuple[Word, ...] = tuple(Word)) -> list[Job]:
+    return sorted(row for word in words for row in tx.jobs(word, 0, 9_999))
 
 
 def _tried(do: Do, ledger: Ledger) -> object:

@@ -21,7 +21,11 @@ def test_a_job_that_waits_too_long_expires(yard: Yard) -> None:
         assert yard.state(id) == ("held" if hold else "queued")
         yard.wait(1)
         row = yard.row(id)
-        assert (row.state, row.code, row.text) == ("expired", "expired", "not started within 1s")
+        assert (row.state.word, row.code, row.text) == (
+            "expired",
+            "expired",
+            "not started within 1s",
+        )
         assert yard.told(id)[-1] == "expired"
         assert yard.in_line() == []
         yard.wait(DAY)
@@ -105,7 +109,7 @@ def test_a_parked_job_comes_back(yard: Yard) -> None:
     second, third = yard.submit(), yard.submit()
     yard.work(first, REFUSED._replace(session="s-1"))
     row = yard.row(first)
-    assert (row.state, row.code, row.text) == ("parked", "rate_limited", "upstream refused it")
+    assert (row.state.word, row.code, row.text) == ("parked", "rate_limited", "upstream refused it")
     assert (row.session, row.parks, row.exit) == ("s-1", 1, "1:0")
     assert yard.held() == [second]
     wait = row.due - yard.now
@@ -116,7 +120,7 @@ def test_a_parked_job_comes_back(yard: Yard) -> None:
     assert yard.in_line() == [first, third]
     assert yard.waiting() == [first, third]
     assert yard.spot(first) == (1, "pool_full")
-    assert yard.state(first) == "parked"
+    assert yard.state(first) == "queued"
     yard.work(second)
     assert yard.held() == [first]
     taken = yard.begin(first)
@@ -147,7 +151,7 @@ def test_a_job_is_parked_only_so_often(yard: Yard) -> None:
         yard.wait(DAY)
     yard.work(id, REFUSED)
     row = yard.row(id)
-    assert (row.state, row.code, row.attempts) == ("failed", "rate_limited", 3)
+    assert (row.state.word, row.code, row.attempts) == ("failed", "rate_limited", 3)
     assert row.text == "upstream refused it; that was attempt 3 of 3"
 
 

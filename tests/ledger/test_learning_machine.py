@@ -15,12 +15,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from headgate.core import law, readings
 from headgate.core.keys import matches
 from headgate.core.law import Learned
+from headgate.core.leases import PENDING
 from headgate.core.pools import LEARN, Declared
 from headgate.core.signals import ACCEPTED, CONCURRENCY, OVERLOADED, QUOTA, RATE, Reading, Signal
 from headgate.ledger import admit, learn, leave, look, outlook, tune, upstream
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import PENDING, Lease, Member
+from headgate.ledger.rows import Lease, Member
 from tests.ledger.test_learning import DAY, HOUR, MINUTE, SOURCE, Lab
 
 CONFIGS: tuple[dict[str, Declared], ...] = (
@@ -186,7 +187,7 @@ class Machine(RuleBasedStateMachine):
         probes = [
             row.id
             for row in shot.leases.values()
-            if row.id > self.regime[pool] and row.state == PENDING
+            if row.id > self.regime[pool] and row.answer == PENDING
             for part in row.sent.split(",")
             if part.startswith(f"{pool}=")
             and law.read_sent(part.rpartition("=")[2]).probe
@@ -250,9 +251,9 @@ class Machine(RuleBasedStateMachine):
             assert now.refusals == was.refusals
             if now.limit != was.limit:
                 mark = f"{pool}={was.epoch}/{now.limit}/"
-                silent = [lease for lease in before.leases.values() if lease.state == PENDING]
+                silent = [lease for lease in before.leases.values() if lease.answer == PENDING]
                 assert any(mark in lease.sent for lease in silent), "nobody was at that level"
-                assert mark not in row.sent or row.state == PENDING
+                assert mark not in row.sent or row.answer == PENDING
                 assert now.limit > was.limit
 
     @rule()
@@ -282,7 +283,7 @@ class Machine(RuleBasedStateMachine):
         epochs = {pool: it.epoch for pool, it in self.shot.learned.items() if it}
         known = set(self.shot.leases)
         for id in sorted(known, reverse=backwards):
-            if self.shot.leases[id].state == PENDING:
+            if self.shot.leases[id].answer == PENDING:
                 self._refuse(CONCURRENCY, id, retry)
         came = set(self.shot.leases) - known
         for pool, it in self.shot.learned.items():
@@ -307,11 +308,11 @@ class Machine(RuleBasedStateMachine):
             if kind != CONCURRENCY:
                 assert now._replace(probe=0) == was._replace(probe=0)
             stale = f"{pool}=" in row.sent and f"{pool}={was.epoch}/" not in row.sent
-            if stale and row.state == PENDING:
+            if stale and row.answer == PENDING:
                 assert now._replace(probe=0) == was._replace(
                     probe=0, heard=now.heard, refusals=now.refusals
                 )
-            fresh = f"{pool}={was.epoch}/" in row.sent and row.state == PENDING
+            fresh = f"{pool}={was.epoch}/" in row.sent and row.answer == PENDING
             fresh = fresh and row.granted > self.set_at.get(pool, -1)
             if kind == CONCURRENCY and fresh and now.refusals > was.refusals:
                 assert now.epoch == was.epoch + 1, "a cut was impossible"

@@ -14,11 +14,12 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from headgate.core.leases import PENDING
 from headgate.core.pools import UNLIMITED, Declared
 from headgate.errors import TooHeavyError
 from headgate.ledger import admit, leave, look, tune
 from headgate.ledger.ledger import Ledger, Pages
-from headgate.ledger.rows import PENDING, Member, Tx
+from headgate.ledger.rows import Member, Tx
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -448,7 +449,7 @@ class Machine(RuleBasedStateMachine):
         assert [row.id for row in rows["leases"]] == [one.id for one in plain]
         for row, one in zip(rows["leases"], plain, strict=True):
             assert {name: getattr(row, name) for name in vars(one)} == vars(one)
-            assert (row.sent, row.state) == ("", PENDING), "it learns, and was told not to"
+            assert (row.sent, row.answer) == ("", PENDING), "it learns, and was told not to"
         tickets = [
             (row.id, row.order, row.member, row.tokens, rows["overtaken"][row.id])
             for row in rows["tickets"]

@@ -3,18 +3,18 @@
 from functools import partial
 from typing import Any
 
-from headgate.core.jobs import DONE, FAILED, LOST, PARKED, End, Spec
+from headgate.core.jobs import End, Job, Outcome, Spec
 from headgate.core.views import JobStatus
 from headgate.ledger import joblook, jobs, jobtime
 from headgate.ledger.jobs import Draft
 from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Attempt, Job, Member
+from headgate.ledger.rows import Attempt, Member
 from tests.ledger.test_cases import World
 
-WELL = End(DONE, "exit", "exit 0", "0:0")
-BADLY = End(FAILED, "exit", "exit 1", "1:0")
-REFUSED = End(PARKED, "rate_limited", "upstream refused it", "1:0")
-GONE = End(LOST, "lost", "nobody knows")
+WELL = End(Outcome.DONE, "exit", "exit 0", "0:0")
+BADLY = End(Outcome.FAILED, "exit", "exit 1", "1:0")
+REFUSED = End(Outcome.PARKED, "rate_limited", "upstream refused it", "1:0")
+GONE = End(Outcome.LOST, "lost", "nobody knows")
 _DRAFT = set(Draft._fields)
 
 
@@ -85,8 +85,8 @@ class Yard(World):
         return row
 
     def state(self, *ids: int) -> str:
-        """The states of some jobs."""
-        return " ".join(self.row(id).state for id in ids)
+        """What people call the states of some jobs."""
+        return " ".join(self.row(id).state.word for id in ids)
 
     def why(self, id: int) -> JobStatus:
         """A job, as people see it."""

@@ -4,15 +4,13 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from headgate.core.jobs import DONE, FAILED, HELD, PARKED, QUEUED, RUNNING, STATES
+from headgate.core.jobs import Job
+from headgate.core.jobstates import State, Word
+from headgate.core.leases import ACCEPTED, PENDING, EndCause, EndRequest, refused
 from headgate.core.pools import Tuned
 from headgate.ledger.rows import (
-    ACCEPTED,
-    PENDING,
-    REFUSED,
     Attempt,
     Happening,
-    Job,
     Lane,
     Lease,
     Member,
@@ -24,6 +22,7 @@ from headgate.ledger.rows import (
 NOTES = ("n1", "n2", "n3")
 KEYS = ("a/x", "a/y", "b/z")
 MEMBERS = ("p1", "p2", "p3")
+STOP = EndRequest(EndCause.CANCEL, "stop")
 JOBS = (11, 12, 13, 14, 15, 16)
 """The jobs of a store that was filled: queued, after it, held, running, done, parked."""
 
@@ -78,23 +77,26 @@ def lease(
         granted=granted,
         chain=chain,
         lender=lender,
-        pid=0,
-        cancel="",
         sent=f"a={id}/2/1",
-        state=PENDING,
         tokens=10 * id,
     )
 
 
-def job(
-    id: int,
-    state: str = QUEUED,
-    *,
-    code: str = "",
-    due: int = 0,
-    ended: int = 0,
-) -> Job:
+CODES = {
+    State.HELD: "held",
+    State.AFTER: "after",
+    State.QUEUED: "",
+    State.BACKOFF: "exit",
+    State.PARKED: "rate_limited",
+    State.STARTING: "starting",
+    State.RUNNING: "",
+}
+"""A code for each state; those of jobs that have ended have any."""
+
+
+def job(id: int, state: State = State.QUEUED, *, due: int = 0, ended: int = 0) -> Job:
     """A job; what it was submitted with can be told from its id."""
+    code = CODES.get(state, "exit")
     return Job(
         id=id,
         state=state,
@@ -141,7 +143,7 @@ def said(tx: Tx) -> dict[str, Any]:
     heads = {one[1:]: tx.head(one.id) for one in lanes}
     tickets = [row for page in pages.values() for row in page]
     leases = tx.leases(0, 10**6)
-    jobs = {state: tx.jobs(state, 0, 10**6) for state in STATES}
+    jobs = {word: tx.jobs(word, 0, 10**6) for word in Word}
     ids = sorted({row.id for rows in jobs.values() for row in rows} | set(JOBS))
     return {
         "uid": bool(tx.uid()),
@@ -167,8 +169,8 @@ def said(tx: Tx) -> dict[str, Any]:
         "events": [row[1:] for row in tx.events(-1, 10**6, 0)],
         "jobs": jobs,
         "job": [tx.job(id) for id in ids],
-        "latest": {state: [row.id for row in tx.jobs(state, -1, 2)] for state in STATES},
-        "counts": {state: tx.count_jobs(state) for state in STATES},
+        "latest": {word: [row.id for row in tx.jobs(word, -1, 2)] for word in Word},
+        "counts": {word: tx.count_jobs(word) for word in Word},
         "aside": (tx.aside(3), tx.count_aside()),
         "due": [[row.id for row in tx.due_jobs(now, 3)] for now in (0, 99, 100, 10**6)],
         "next_due": tx.next_due(),
@@ -204,11 +206,11 @@ def fill(tx: Tx) -> None:
     tx.add_event(happening("released", work=1))
     for row in (
         job(tx.next_id(), due=300),
-        job(tx.next_id(), code="after"),
-        job(tx.next_id(), HELD, code="held", due=100),
-        job(tx.next_id(), RUNNING, code="starting"),
-        job(tx.next_id(), DONE, code="exit", ended=50),
-        job(tx.next_id(), PARKED, code="rate_limited", due=100),
+        job(tx.next_id(), State.AFTER),
+        job(tx.next_id(), State.HELD, due=100),
+        job(tx.next_id(), State.STARTING),
+        job(tx.next_id(), State.DONE, ended=50),
+        job(tx.next_id(), State.PARKED, due=100),
     ):
         tx.add_job(row)
     tx.add_after(12, 11)
@@ -221,7 +223,7 @@ def fill(tx: Tx) -> None:
 def changed(row: Job) -> Job:
     """A job in which all has changed that ever does."""
     return row._replace(
-        state=PARKED,
+        state=State.PARKED,
         code="rate_limited",
         text="ünï\n'",
         key="b/z",
@@ -258,10 +260,10 @@ CHANGES: dict[str, Callable[[Tx], object]] = {
     "drop_lease": lambda tx: tx.drop_lease(7),
     "drop_lease, of a family": lambda tx: tx.drop_lease(9),
     "change_lease": lambda tx: tx.change_lease(
-        (tx.lease(8) or lease(8))._replace(chain=8, pid=5, cancel="stop")
+        (tx.lease(8) or lease(8))._replace(chain=8, pid=5, cancel=STOP)
     ),
     "change_lease, an answer": lambda tx: tx.change_lease(
-        (tx.lease(8) or lease(8))._replace(state=REFUSED)
+        (tx.lease(8) or lease(8))._replace(answer=refused(2))
     ),
     "change_lease, what it used": lambda tx: tx.change_lease(
         (tx.lease(8) or lease(8))._replace(tokens=2**40)
@@ -280,7 +282,7 @@ CHANGES: dict[str, Callable[[Tx], object]] = {
     ),
     "add_job": lambda tx: tx.add_job(job(tx.next_id(), due=40)),
     "change_job": lambda tx: tx.change_job(changed(job(13))),
-    "change_job, ended": lambda tx: tx.change_job(job(11, FAILED, code="exit", ended=50)),
+    "change_job, ended": lambda tx: tx.change_job(job(11, State.FAILED, ended=50)),
     "drop_job": lambda tx: tx.drop_job(12),
     "drop_job, with attempts": lambda tx: tx.drop_job(15),
     "add_after": lambda tx: tx.add_after(16, 11),
@@ -331,9 +333,9 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
         case "c" if leases:
             row = tx.lease(dice.choice(leases))
             assert row is not None
-            state = dice.choice([PENDING, ACCEPTED, REFUSED])
-            row = row._replace(chain=dice.choice([0, 3, 5]), state=state, tokens=number)
-            tx.change_lease(row._replace(pid=number, cancel="x"))
+            answer = dice.choice([PENDING, ACCEPTED, refused(2)])
+            row = row._replace(chain=dice.choice([0, 3, 5]), answer=answer, tokens=number)
+            tx.change_lease(row._replace(pid=number, cancel=STOP))
         case "o" if tickets:
             tx.set_overtaken(dice.choice(tickets), f'{{"a":{number}}}')
         case "r":
@@ -359,16 +361,17 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
 
 def change_jobs_at_random(tx: Tx, dice: random.Random) -> None:
     """Some change of jobs, of whom they wait for, or of their attempts."""
-    known = sorted(row.id for state in STATES for row in tx.jobs(state, 0, 10**6))
+    known = sorted(row.id for word in Word for row in tx.jobs(word, 0, 10**6))
     number = dice.randrange(1, 10)
-    state, code = dice.choice(STATES), dice.choice(["", "after"])
+    state = dice.choice(list(State))
     due, ended = dice.choice([0, number]), dice.choice([0, number])
     match dice.choice("jjcccawdk"):
         case "c" if known:
             row = tx.job(dice.choice(known))
             assert row is not None
-            row = row._replace(state=state, code=code, due=due, ended=ended, failures=number)
-            tx.change_job(row)
+            row = row._replace(failures=number, adopted=state is State.RUNNING)
+            code = "adopted" if row.adopted else CODES.get(state, "exit")
+            tx.change_job(row._replace(state=state, code=code, due=due, ended=ended))
         case "a" if known:
             tx.keep_attempt(attempt(dice.choice(known), dice.randrange(1, 4), ended=number))
         case "w" if known:
@@ -380,4 +383,4 @@ def change_jobs_at_random(tx: Tx, dice: random.Random) -> None:
         case "k" if known:
             tx.drop_job(dice.choice(known))
         case _:
-            tx.add_job(job(tx.next_id(), state, code=code, due=due, ended=ended))
+            tx.add_job(job(tx.next_id(), state, due=due, ended=ended))

@@ -13,11 +13,9 @@ from uuid import uuid4
 
 import pytest
 
+from headgate.core.leases import ACCEPTED, PENDING, refused
 from headgate.core.pools import Tuned
 from headgate.ledger.rows import (
-    ACCEPTED,
-    PENDING,
-    REFUSED,
     Lease,
     Member,
     Rest,
@@ -27,6 +25,7 @@ from headgate.ledger.rows import (
 from headgate.store import Store, open_store
 from tests.store.rows import (
     CHANGES,
+    STOP,
     change_at_random,
     fill,
     happening,
@@ -385,8 +384,8 @@ def test_leases_are_kept_listed_and_dropped_once(store: Store) -> None:
         assert [row.id for row in tx.leases(3, 1)] == [5]
         assert [row.id for row in tx.leases_of("p2")] == [3]
         assert sorted(row.id for row in tx.leases_of("p1")) == [5, 9]
-        changed = rows[0]._replace(chain=3, lender=3, pid=77, cancel="stop")
-        changed = changed._replace(state=ACCEPTED, tokens=2**40)
+        changed = rows[0]._replace(chain=3, lender=3, pid=77, cancel=STOP)
+        changed = changed._replace(answer=ACCEPTED, tokens=2**40)
         tx.change_lease(changed)
         assert tx.lease(5) == changed
         tx.change_lease(lease(1_000))
@@ -444,8 +443,8 @@ def test_what_upstream_said_to_a_lease_is_kept(store: Store) -> None:
     """An answer and what was used go into the row; what was noted at its start stays as it was."""
     write(store, partial(_add_lease, row=lease(5)))
     assert lease(5).sent
-    for state, tokens in ((ACCEPTED, 3), (REFUSED, 0), (PENDING, 2**40)):
-        row = lease(5)._replace(state=state, tokens=tokens)
+    for answer, tokens in ((ACCEPTED, 3), (refused(2), 0), (PENDING, 2**40)):
+        row = lease(5)._replace(answer=answer, tokens=tokens)
         write(store, partial(_change_lease, row=row))
         assert read(store, lambda tx: tx.lease(5)) == row
     assert write(store, lambda tx: tx.drop_lease(5)) == row
@@ -459,7 +458,7 @@ def test_recent_leases_are_those_granted_later(store: Store) -> None:
             lease(2, granted=20, chain=2),
             lease(3, granted=20, chain=2, lender=2, machine="n"),
             lease(4, granted=20, key="b/z", member="p2"),
-            lease(5, granted=30)._replace(state=REFUSED),
+            lease(5, granted=30)._replace(answer=refused(2)),
             lease(6, granted=0),
         ]
         for row in reversed(rows):
@@ -473,9 +472,9 @@ def test_recent_leases_are_those_granted_later(store: Store) -> None:
             (30, []),
         ):
             assert sorted(tx.recent(since)) == [row for row in rows if row.id in ids]
-        tx.change_lease(rows[4]._replace(state=ACCEPTED))
+        tx.change_lease(rows[4]._replace(answer=ACCEPTED))
         tx.drop_lease(4)
-        assert sorted(tx.recent(10)) == [rows[1], rows[2], rows[4]._replace(state=ACCEPTED)]
+        assert sorted(tx.recent(10)) == [rows[1], rows[2], rows[4]._replace(answer=ACCEPTED)]
 
 
 def test_rests_end_at_their_time(store: Store) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.jobs import DONE, FAILED, HELD, PARKED, QUEUED, RUNNING
+from headgate.core.jobs import Job
+from headgate.core.jobstates import State, Word
 from headgate.core.line import Order
-from headgate.ledger.rows import Attempt, Job, Member, Tx
+from headgate.ledger.rows import Attempt, Member, Tx
 from headgate.store import Store, open_store
 from tests.store.rows import attempt, changed, job, lane, lease, ticket
 
@@ -63,7 +64,7 @@ def test_a_change_makes_no_job(store: Store) -> None:
     with store.transaction(write=True) as tx:
         tx.change_job(job(7, due=1))
         assert tx.job(7) is None
-        assert (tx.next_due(), tx.count_jobs(QUEUED), tx.count_aside()) == (0, 0, 0)
+        assert (tx.next_due(), tx.count_jobs(Word.QUEUED), tx.count_aside()) == (0, 0, 0)
 
 
 def test_jobs_are_listed_by_state(store: Store) -> None:
@@ -71,35 +72,36 @@ def test_jobs_are_listed_by_state(store: Store) -> None:
     with store.transaction(write=True) as tx:
         for id in (5, 3, 9, 7):
             tx.add_job(job(id))
-        tx.add_job(job(4, HELD))
-        assert [row.id for row in tx.jobs(QUEUED, 0, 10)] == [3, 5, 7, 9]
-        assert [row.id for row in tx.jobs(QUEUED, 3, 2)] == [5, 7]
-        assert [row.id for row in tx.jobs(QUEUED, -1, 3)] == [9, 7, 5]
-        assert tx.jobs(QUEUED, 9, 10) == []
-        tx.change_job(job(5, DONE, ended=1))
-        assert [row.id for row in tx.jobs(QUEUED, 0, 10)] == [3, 7, 9]
-        assert [tx.count_jobs(state) for state in (QUEUED, HELD, DONE, RUNNING)] == [3, 1, 1, 0]
+        tx.add_job(job(4, State.HELD))
+        assert [row.id for row in tx.jobs(Word.QUEUED, 0, 10)] == [3, 5, 7, 9]
+        assert [row.id for row in tx.jobs(Word.QUEUED, 3, 2)] == [5, 7]
+        assert [row.id for row in tx.jobs(Word.QUEUED, -1, 3)] == [9, 7, 5]
+        assert tx.jobs(Word.QUEUED, 9, 10) == []
+        tx.change_job(job(5, State.DONE, ended=1))
+        assert [row.id for row in tx.jobs(Word.QUEUED, 0, 10)] == [3, 7, 9]
+        words = (Word.QUEUED, Word.HELD, Word.DONE, Word.RUNNING)
+        assert [tx.count_jobs(word) for word in words] == [3, 1, 1, 0]
 
 
 def test_those_aside_wait_for_something_else(store: Store) -> None:
-    """Held, parked and queued jobs that say why they wait; not those in line, running or ended."""
+    """Those that wait for a person, others or their next try; not in line, running or ended."""
     with store.transaction(write=True) as tx:
         for row in (
             job(1),
-            job(2, code="after"),
-            job(3, PARKED),
-            job(4, PARKED, code="rate_limited"),
-            job(5, HELD, code="held"),
-            job(6, RUNNING, code="starting"),
-            job(7, DONE, code="exit", ended=1),
-            job(8, code="exit"),
+            job(2, State.AFTER),
+            job(3, State.RUNNING),
+            job(4, State.PARKED),
+            job(5, State.HELD),
+            job(6, State.STARTING),
+            job(7, State.DONE, ended=1),
+            job(8, State.BACKOFF),
         ):
             tx.add_job(row)
         assert [row.id for row in tx.aside(10)] == [2, 4, 5, 8]
         assert [row.id for row in tx.aside(2)] == [2, 4]
         assert tx.count_aside() == 4
-        tx.change_job(job(4, PARKED))
-        tx.change_job(job(1, code="after"))
+        tx.change_job(job(4))
+        tx.change_job(job(1, State.AFTER))
         tx.drop_job(5)
         assert [row.id for row in tx.aside(10)] == [1, 2, 8]
         assert tx.count_aside() == 3
@@ -124,8 +126,8 @@ def test_old_jobs_are_those_that_ended_long_ago(store: Store) -> None:
     """Ended before a time, not at it, oldest first and equal ones by id; never the living."""
     with store.transaction(write=True) as tx:
         for id, ended in ((9, 20), (2, 20), (3, 30), (4, 0), (5, 10)):
-            tx.add_job(job(id, DONE if ended else RUNNING, ended=ended))
-        tx.change_job(job(9, FAILED, ended=20))
+            tx.add_job(job(id, State.DONE if ended else State.RUNNING, ended=ended))
+        tx.change_job(job(9, State.FAILED, ended=20))
         assert tx.old_jobs(10, 10) == []
         assert tx.old_jobs(11, 10) == [5]
         assert tx.old_jobs(10**6, 10) == [5, 2, 9, 3]
@@ -223,14 +225,14 @@ def test_lists_are_in_order_after_a_failed_transaction(store: Store) -> None:
     """What a failed transaction took away comes back to where it was."""
     with store.transaction(write=True) as tx:
         for id in (1, 2, 3):
-            tx.add_job(job(id, DONE, ended=5, due=5))
+            tx.add_job(job(id, State.DONE, ended=5, due=5))
             tx.add_after(9, id)
             tx.keep_attempt(attempt(1, id))
     _fail(store, partial(_drop_job, id=1), partial(_change_job, row=job(2)))
     with store.transaction(write=False) as tx:
         assert tx.old_jobs(6, 10) == [1, 2, 3]
         assert [row.id for row in tx.due_jobs(5, 10)] == [1, 2, 3]
-        assert [row.id for row in tx.jobs(DONE, 0, 10)] == [1, 2, 3]
+        assert [row.id for row in tx.jobs(Word.DONE, 0, 10)] == [1, 2, 3]
         assert [row.number for row in tx.attempts(1)] == [1, 2, 3]
         assert tx.needs_of(9) == [1, 2, 3]
 

@@ -18,6 +18,7 @@ import apsw
 import pytest
 
 from headgate import Gate
+from headgate.core.leases import PENDING
 from headgate.core.views import PoolStatus, Status
 from headgate.errors import (
     NoRoomError,
@@ -153,7 +154,7 @@ def old_version(path: Path, version: int = 1) -> Path:
 def without_learning(before: dict[str, Any]) -> None:
     """Make of what a store says what it said before anything was learned."""
     for some in (before["leases"], before["lease"], *before["leases_of"], *before["recent"]):
-        some[:] = [row._replace(sent="", state=0, tokens=0) for row in some]
+        some[:] = [row._replace(sent="", answer=PENDING, tokens=0) for row in some]
     for line in before["lines"].values():
         line[:] = [row._replace(tokens=0) for row in line]
     before["tuned"] = [row._replace(learned="") for row in before["tuned"]]
@@ -763,7 +764,8 @@ def plans() -> dict[str, list[str]]:
         db.execute(script)
     found = {}
     for name, text in queries().items():
-        holes = (None,) * text.count("?")
+        named = dict.fromkeys(re.findall(r":(\w+)", text))
+        holes = named or (None,) * text.count("?")
         found[name] = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {text}", holes)]
     db.close()
     return found

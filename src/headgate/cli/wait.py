@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from headgate.cli.common import open_anyway, parse_id, print_json, say
 from headgate.core import oldnames, shapes
 from headgate.core.amounts import parse_duration
-from headgate.core.jobs import DONE, ENDED
+from headgate.core.jobstates import ENDED, Word
 
 FAILED = 1
 TOO_LONG = 124
@@ -40,4 +40,4 @@ def run(args: Namespace) -> int:
         print_json([shapes.document(shapes.work(job)) for job in found], oldnames.WORK)
     if any(job.state not in ENDED for job in found):
         return TOO_LONG
-    return 0 if all(job.state == DONE for job in found) else FAILED
+    return 0 if all(job.state == Word.DONE for job in found) else FAILED

@@ -1,34 +1,16 @@
-"""What a job is: its states, what it was submitted with, and how its attempts may end.
-
-    queued ──► running ──► done, failed, cancelled, lost
-      ▲  │        │
-      │  │        ▼
-      │  └─ held  parked (upstream had no room: tried again, with its session if it can be)
-      └───────────┘
-    queued, held ──► expired, cancelled
+"""What a job is: what it was submitted with, how its attempts end, and how events change it.
 
 A job has one id for its whole life. Its ticket and its lease have the same, so it stands in line
-once, runs once, and keeps its place when it is parked.
+once, runs once, and keeps its place when it is parked. Its states are in `headgate.core.jobstates`;
+`change` is the only way from one to another.
 """
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, NamedTuple
 
-QUEUED = "queued"
-HELD = "held"
-PARKED = "parked"
-RUNNING = "running"
-DONE = "done"
-FAILED = "failed"
-CANCELLED = "cancelled"
-EXPIRED = "expired"
-LOST = "lost"
-WAITING = (QUEUED, HELD, PARKED)
-ENDED = (DONE, FAILED, CANCELLED, EXPIRED, LOST)
-STATES = (*WAITING, RUNNING, *ENDED)
+from headgate.core.jobstates import Effect, Event, State, Timer, transition
 
-MAX_HOLD = "max_hold"
-"""The code of an attempt that was ended because it held its seats for too long."""
 ATTEMPTS = 10
 BACKOFF = 5_000
 LONGEST_BACKOFF = 600_000
@@ -57,14 +39,163 @@ class Spec(NamedTuple):
     terms: Mapping[str, int | bool | None] = {}
 
 
-class End(NamedTuple):
-    """How an attempt ended: a code and a sentence; `exit` is `code:signal` where it is known."""
+class Job(NamedTuple):
+    """A durable command. `code` and `text` tell people why it is in its state, and steer nothing.
 
-    state: str
+    `due` is when time alone does something to it (0 for never): it expires, may be tried again, or
+    may go to its next model. `expires` is when it has waited too long to be started at all. `parks`
+    are the attempts that came to nothing since it was submitted or retried by hand, `failures`
+    those of them that were its own fault. `adopted` is one that runs, but whose first runner has
+    died. All that `change` does not set is set by whoever keeps the job.
+    """
+
+    id: int
+    state: State
+    code: str
+    text: str
+    key: str
+    urgency: int
+    since: int
+    weight: int
+    task: str
+    name: str
+    label: str
+    submitted: int
+    spec: str
+    due: int = 0
+    expires: int = 0
+    attempts: int = 0
+    parks: int = 0
+    failures: int = 0
+    started: int = 0
+    ended: int = 0
+    exit: str = ""
+    session: str = ""
+    adopted: bool = False
+
+
+class Outcome(Enum):
+    """How an attempt ended. What follows for the job depends on how often it may be tried."""
+
+    DONE = "its program did what it should"
+    FAILED = "its program failed"
+    OVERDUE = "it was ended: it held its seats for longer than a pool allows"
+    PARKED = "it came to nothing without a fault of its own: no room upstream, or on the machine"
+    LOST = "nobody knows, or its runner was stopped"
+    CANCELLED = "it was ended because somebody asked for that"
+
+
+class End(NamedTuple):
+    """How an attempt ended, as a code and a sentence; `exit` is `code:signal` if it is known."""
+
+    outcome: Outcome
     code: str
     text: str
     exit: str = ""
     session: str = ""
+
+
+class Why(NamedTuple):
+    """What people are told of a change: a code and a sentence."""
+
+    code: str
+    text: str
+
+
+_NOTHING = Why("", "")
+_HELD = Why("held", "waits to be released")
+_STARTING = Why("starting", "is being started")
+_ADOPTED = Why("adopted", "its runner was killed; it goes on")
+
+
+def submitted(job: Job, now: int) -> Job:
+    """A job as it is handed in: held, until somebody or something lets it go."""
+    job = _with_reason(job._replace(state=State.HELD), _NOTHING)
+    return _timed(_set(job, Effect.EXPIRY_BEGINS, now), now)
+
+
+def change(job: Job, event: Event, now: int, why: Why = _NOTHING) -> Job:
+    """A job after an event. `why` is told where the state does not say enough by itself."""
+    step = transition(job.state, event)
+    job = job._replace(state=step.to, adopted=False)
+    for effect in step.effects:
+        job = _set(job, effect, now)
+    return _timed(_with_reason(job, why), now)
+
+
+def _set(job: Job, effect: Effect, now: int) -> Job:  # noqa: C901 - a case for each effect
+    match effect:
+        case Effect.EXPIRY_BEGINS:
+            limit = load(job.spec).expires
+            return job._replace(expires=0 if limit is None or job.started else now + limit)
+        case Effect.NO_EXPIRY:
+            return job._replace(expires=0)
+        case Effect.FIRST_START:
+            return job._replace(started=job.started or now)
+        case Effect.ATTEMPT:
+            return job._replace(attempts=job.attempts + 1)
+        case Effect.IN_VAIN:
+            return job._replace(parks=job.parks + 1)
+        case Effect.FAILURE:
+            return job._replace(failures=job.failures + 1)
+        case Effect.ESCALATES:
+            return job._replace(key=_higher(load(job.spec), job.key))
+        case Effect.NEW_SESSION:
+            return job._replace(session="")
+        case Effect.ADOPTED:
+            return job._replace(adopted=True)
+        case Effect.ENDED:
+            return job._replace(ended=now)
+        case Effect.AFRESH:
+            fresh = job._replace(parks=0, failures=0, started=0, ended=0, since=now)
+            return fresh._replace(exit="", session="")
+
+
+def _with_reason(job: Job, why: Why) -> Job:
+    match job.state:
+        case State.HELD:
+            why = _HELD
+        case State.QUEUED:
+            why = _NOTHING
+        case State.STARTING:
+            why = _STARTING
+        case State.RUNNING:
+            why = _ADOPTED if job.adopted else _NOTHING
+        case State.AFTER:
+            why = Why("after", why.text)
+        case State.BACKOFF | State.PARKED:
+            pass
+        case State.DONE | State.FAILED | State.CANCELLED | State.EXPIRED | State.LOST:
+            pass
+    return job._replace(code=why.code, text=why.text)
+
+
+def _timed(job: Job, now: int) -> Job:
+    """The job with the moment at which time does to it what its state says."""
+    match job.state.timer:
+        case Timer.NONE:
+            return job._replace(due=0)
+        case Timer.EXPIRES:
+            return job._replace(due=job.expires)
+        case Timer.FALLS_BACK:
+            spec = load(job.spec)
+            falls = len(spec.models) > 1 and spec.fallback_after is not None
+            times = (now + (spec.fallback_after or 0) if falls else 0, job.expires)
+            return job._replace(due=sooner(*times))
+        case Timer.RETURNS:
+            return job._replace(due=now + backoff(load(job.spec), job.id, job.parks))
+
+
+def sooner(*times: int) -> int:
+    """The earliest of some times; 0 stands for never."""
+    return min((time for time in times if time), default=0)
+
+
+def _higher(spec: Spec, key: str) -> str:
+    """The model of the next tier, where a retry is to have one."""
+    if not spec.escalate or key not in spec.models:
+        return key
+    return spec.models[min(spec.models.index(key) + 1, len(spec.models) - 1)]
 
 
 def dump(spec: Spec) -> str:

@@ -8,7 +8,7 @@ what `why` tells of a job. So no script breaks, and HEADGATE_SCHEMA=1 shows what
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from headgate.core.jobs import QUEUED, RUNNING
+from headgate.core.jobstates import Word
 from headgate.core.shapes import CANCELLING, SCHEMA, VARIABLE, Json
 from headgate.core.views import JOB
 
@@ -61,7 +61,7 @@ def _message(it: Json) -> Json:
 
 def _job(it: Json) -> Json:
     """A job as it was shown by itself."""
-    state = RUNNING if it["state"] == CANCELLING else it["state"]
+    state = Word.RUNNING.value if it["state"] == CANCELLING else it["state"]
     return {
         **it,
         **_texts(it, "code", "reason", "key", "task", "name", "label"),
@@ -178,7 +178,7 @@ QUEUE = Old(_WORK, _queue)
 WHY = Old(
     {**_WORK, "attempts": "attempt_list"},
     _why,
-    (f"`attempts` the count of them, the state `waiting` is now `{QUEUED}`",),
+    (f"`attempts` the count of them, the state `waiting` is now `{Word.QUEUED}`",),
 )
 _PAUSE = ("a pause without an end has null as `paused_until`",)
 STATUS = Old({"running": "total_running", "waiting": "total_waiting"}, _status, _PAUSE)

@@ -11,7 +11,7 @@ docs/json.md explains the names, and a test compares it with this file.
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headgate.core.jobs import PARKED, QUEUED, RUNNING
+from headgate.core.jobstates import Word
 from headgate.core.views import (
     JOB,
     AttemptStatus,
@@ -97,9 +97,8 @@ def work(it: Waiting | Running | JobStatus, job: JobStatus | None = None) -> Jso
     elif found["type"] != JOB:
         found["attempts"] = None  # it is started once, and by itself
     if isinstance(it, Waiting):
-        in_line = job is not None and job.state in {QUEUED, PARKED}
-        found["state"] = job.state if job is not None and in_line else QUEUED
-    elif found["state"] == RUNNING and found.get("code") == CANCELLING:
+        found["state"] = Word.QUEUED.value
+    elif found["state"] == Word.RUNNING and found.get("code") == CANCELLING:
         found["state"] = CANCELLING
     found["pid"] = found.get("pid") or None
     return _object(WORK, found)

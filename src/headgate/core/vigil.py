@@ -128,7 +128,7 @@ class Vigil:
     def outcome(self, code: int, signal: int) -> Verdict | None:
         """How its end is to be judged: by the last verdict, as a refusal, or (None) by its code."""
         told = self._told  # some agents exit with 0 when they are ended
-        if told and (told.code != "rate_limited" or self._since is not None):
+        if told and (not told.park or self._since is not None):
             return told
         if self._since is None:
             return None
@@ -162,7 +162,8 @@ class Vigil:
         return None
 
     def _parked(self, what: str) -> Verdict:
-        return Verdict("rate_limited", f"upstream refused it ({self._refusal}), and {what}", True)
+        text = f"upstream refused it ({self._refusal}), and {what}"
+        return Verdict("rate_limited", text, park=True)
 
     def _given_up(self) -> int:
         """From when on a suspect that shows no progress is taken to do nothing but retry."""

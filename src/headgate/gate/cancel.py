@@ -6,6 +6,7 @@ import time
 from functools import partial
 
 from headgate.core.jobs import load
+from headgate.core.leases import EndCause, EndRequest
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.roll import programs
 from headgate.gate.runtime import Runtime
@@ -91,8 +92,9 @@ def _ask_to_end(ledger: Ledger, id: int) -> Lease | None:
     lease = ledger.tx.lease(id)
     if lease is None:
         raise UsageError(f"nothing with the id {id} waits or runs; see headgate queue")
-    if not lease.cancel:
-        ledger.tx.change_lease(lease._replace(cancel=_BY_HAND))
+    if lease.cancel is None:
+        asked = EndRequest(EndCause.CANCEL, _BY_HAND)
+        ledger.tx.change_lease(lease._replace(cancel=asked))
         ledger.tell("cancelling", _BY_HAND, work=id, key=lease.key, task=lease.task)
     ledger.woken.add(lease.member)
     return lease

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from headgate.core.jobs import End
+from headgate.core.jobs import End, Job
+from headgate.core.jobstates import State
 from headgate.errors import HeadgateError, StoreError, StoreReplacedError
 from headgate.gate.lease import Lease
 from headgate.gate.operation import Joining, Operation
@@ -19,7 +20,6 @@ from headgate.gate.runtime import Runtime
 from headgate.gate.strays import MARK
 from headgate.ledger import jobs, jobtime, leave
 from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Job
 
 _GONE = 10.0
 """Seconds after which a store whose file is gone is not expected back."""
@@ -132,7 +132,7 @@ class Crew:
             lambda ledger: [
                 (lease.id, lease.member)
                 for lease in jobs.unminded(ledger)
-                if (job := ledger.tx.job(lease.id)) is not None and job.code != "starting"
+                if (job := ledger.tx.job(lease.id)) is not None and job.state is State.RUNNING
             ]
         )
 
@@ -234,7 +234,7 @@ def _late(ledger: Ledger) -> list[int]:
         for lease in ledger.tx.job_leases()
         if ledger.now - lease.granted > _STARTING
         and (job := ledger.tx.job(lease.id)) is not None
-        and job.code == "starting"
+        and job.state is State.STARTING
     ]
 
 

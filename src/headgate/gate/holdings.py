@@ -121,7 +121,7 @@ class Holdings(Participant):
             ],
             gone=self._gone(ledger, set(mine)),
             ends=[
-                (self.leases[id], row.cancel)
+                (self.leases[id], row.cancel.text)
                 for id, row in mine.items()
                 if row.cancel and id in self.leases
             ],

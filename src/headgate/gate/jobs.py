@@ -15,7 +15,8 @@ from headgate.core.amounts import (
     priority_class,
     shown,
 )
-from headgate.core.jobs import ENDED, Spec
+from headgate.core.jobs import Spec
+from headgate.core.jobstates import ENDED
 from headgate.core.keys import NO_KEY, parse_key
 from headgate.core.views import AttemptStatus, JobStatus
 from headgate.errors import UsageError

@@ -3,6 +3,7 @@
 import threading
 from functools import partial
 
+from headgate.core.leases import EndCause, EndRequest
 from headgate.gate.roll import Roll, programs
 from headgate.gate.strays import end
 from headgate.gate.transactor import Transactor
@@ -34,7 +35,7 @@ def _overdue(ledger: Ledger) -> list[tuple[str, Lease]]:
         if (
             holds
             and lease.marked
-            and not lease.cancel
+            and lease.cancel is None
             and ledger.now - lease.granted > min(holds)
             and not ledger.census.listening(lease.member)
         ):
@@ -43,8 +44,9 @@ def _overdue(ledger: Ledger) -> list[tuple[str, Lease]]:
 
 
 def note(ledger: Ledger, id: int, text: str) -> None:
-    """Remember why a lease is being ended."""
+    """Remember why a lease is being ended; whoever asked for that before is not forgotten."""
     lease = ledger.tx.lease(id)
     if lease is not None:
-        ledger.tx.change_lease(lease._replace(cancel=text))
+        asked = lease.cancel or EndRequest(EndCause.MAX_HOLD, text)
+        ledger.tx.change_lease(lease._replace(cancel=asked))
         ledger.tell("overdue", text, work=id, key=lease.key, task=lease.task)

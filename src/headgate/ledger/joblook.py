@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 from headgate.core.amounts import FOREVER
-from headgate.core.jobs import ENDED, PARKED, QUEUED, RUNNING, STATES
+from headgate.core.jobs import Job
+from headgate.core.jobstates import ENDED, Place, Word
 from headgate.core.views import JOB, AttemptStatus, JobStatus, Queue
 from headgate.ledger import look
 from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Job
 
 
 def job(ledger: Ledger, id: int, wall: float) -> JobStatus | None:
@@ -18,21 +18,21 @@ def job(ledger: Ledger, id: int, wall: float) -> JobStatus | None:
 
 def some(ledger: Ledger, rows: list[Job], wall: float, *, spots: bool = True) -> list[JobStatus]:
     """Jobs as people want to see them, with the places of those that stand in line."""
-    in_line = [row.id for row in rows if spots and row.state in (QUEUED, PARKED)]
+    in_line = [row.id for row in rows if spots and row.state.place is Place.LINE]
     places = look.waiting(ledger, in_line, wall)
     found = []
     for row in rows:
         spot = places.get(row.id)
-        lease = ledger.tx.lease(row.id) if row.state == RUNNING else None
+        lease = ledger.tx.lease(row.id) if row.state.place is Place.SEATS else None
         code, text = row.code, row.text
         if spot is not None:
             code, text = spot.code, spot.reason
         elif lease is not None and lease.cancel:
-            code, text = "cancelling", lease.cancel
+            code, text = "cancelling", lease.cancel.text
         found.append(
             JobStatus(
                 id=row.id,
-                state=row.state,
+                state=row.state.word.value,
                 code=code,
                 reason=text,
                 key=row.key,
@@ -93,15 +93,15 @@ def aside(ledger: Ledger, wall: float, most: int) -> list[JobStatus]:
 
 
 def finished(
-    ledger: Ledger, wall: float, most: int, states: Iterable[str] = ENDED
+    ledger: Ledger, wall: float, most: int, words: Iterable[Word] = ENDED
 ) -> list[JobStatus]:
     """The jobs that ended last, latest first."""
-    rows = [row for state in states for row in ledger.tx.jobs(state, -1, most)]
+    rows = [row for word in words for row in ledger.tx.jobs(word, -1, most)]
     rows.sort(key=lambda row: (-row.ended, -row.id))
     return some(ledger, rows[:most], wall)
 
 
 def counts(ledger: Ledger) -> dict[str, int]:
-    """How many jobs are in each state that any is in."""
-    found = {state: ledger.tx.count_jobs(state) for state in STATES}
-    return {state: count for state, count in found.items() if count}
+    """How many jobs people call what, for each word that any is called."""
+    found = {word.value: ledger.tx.count_jobs(word) for word in Word}
+    return {word: count for word, count in found.items() if count}

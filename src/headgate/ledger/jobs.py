@@ -13,32 +13,18 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from headgate.core.amounts import priority_class, show_duration
-from headgate.core.jobs import (
-    CANCELLED,
-    DONE,
-    ENDED,
-    FAILED,
-    HELD,
-    LOST,
-    MAX_HOLD,
-    PARKED,
-    QUEUED,
-    RUNNING,
-    End,
-    Spec,
-    backoff,
-    dump,
-    load,
-)
+from headgate.core.jobs import End, Job, Outcome, Spec, Why, change, dump, load, submitted
+from headgate.core.jobstates import Event, Place, State
+from headgate.core.leases import EndCause, EndRequest
 from headgate.errors import UsageError
 from headgate.ledger import leave
 from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Attempt, Job, Lane, Lease, Ticket
+from headgate.ledger.rows import Attempt, Lane, Lease, Ticket
 
 _SLOW = 5_000
 """Milliseconds after which a worker should have started a job."""
-RELIEF = "to relieve the machine: "
-"""How the wish to end a job begins that is to be parked, not cancelled."""
+MAX_HOLD = "max_hold"
+"""The code of a job that was ended because it held its seats for too long."""
 
 
 class Draft(NamedTuple):
@@ -60,36 +46,27 @@ def submit(ledger: Ledger, draft: Draft) -> int:
     """Keep a job, and put it into the line unless it has to wait for something else first."""
     require(ledger, draft.after)
     id = ledger.tx.next_id()
-    job = Job(
-        id,
-        HELD if draft.hold else QUEUED,
-        "held" if draft.hold else "",
-        "waits to be released" if draft.hold else "",
-        draft.key,
-        draft.urgency,
-        draft.since or ledger.now,
-        draft.weight,
-        draft.task or f"{draft.label}-{id}",
-        draft.name,
-        draft.label,
-        ledger.now,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        "",
-        "",
-        dump(draft.spec),
+    draft_row = Job(
+        id=id,
+        state=State.HELD,
+        code="",
+        text="",
+        key=draft.key,
+        urgency=draft.urgency,
+        since=draft.since or ledger.now,
+        weight=draft.weight,
+        task=draft.task or f"{draft.label}-{id}",
+        name=draft.name,
+        label=draft.label,
+        submitted=ledger.now,
+        spec=dump(draft.spec),
     )
+    job = submitted(draft_row, ledger.now)
     for needed in draft.after:
         ledger.tx.add_after(id, needed)
     ledger.tx.add_job(job)
     if draft.hold:
-        job = _expiring(ledger, job)
-        ledger.tx.change_job(job._replace(due=job.expires))
-        tell_of(ledger, job, HELD, "until somebody releases it")
+        tell_of(ledger, job, "held", "until somebody releases it")
     else:
         advance(ledger, job)
     return id
@@ -104,104 +81,79 @@ def require(ledger: Ledger, ids: Iterable[int]) -> None:
 
 
 def advance(ledger: Ledger, job: Job) -> None:
-    """Put a job into the line, unless others have to be done first or have failed."""
+    """Let a job into the line, unless others have to be done first or have failed."""
     for needed in ledger.tx.needs_of(job.id):
         other = ledger.tx.job(needed)
-        if other is None or other.state == DONE:
+        if other is None or other.state is State.DONE:
             ledger.tx.drop_after(job.id, needed)
-        elif other.state in ENDED:
-            end_job(ledger, job, End(FAILED, "dependency", unmet(other)))
+        elif other.state.ended:
+            end_job(ledger, job, Event.NEED_FAILED, _unmet(other))
             return
     waits = ledger.tx.needs_of(job.id)
     if waits:
         names = ", ".join(map(str, waits[:5])) + (" …" if len(waits) > 5 else "")
-        text = f"comes after job {names}"
-        ledger.tx.change_job(job._replace(state=QUEUED, code="after", text=text, due=0))
-        tell_of(ledger, job, QUEUED, text)
+        why = Why("after", f"comes after job {names}")
+        ledger.tx.change_job(change(job, Event.WAIT, ledger.now, why))
+        tell_of(ledger, job, "queued", why.text)
         return
-    enter(ledger, _expiring(ledger, job._replace(state=QUEUED, code="", text="")))
+    stand(ledger, change(job, Event.ENTER, ledger.now))
 
 
 def unmet(other: Job) -> str:
     """What to say of a job that others come after, and that was not done."""
-    return f"job {other.id}, which it comes after, ended as {other.state}"
+    return f"job {other.id}, which it comes after, ended as {other.state.word}"
 
 
-def _expiring(ledger: Ledger, job: Job) -> Job:
-    """A job with the moment at which it will have waited too long; never, once it was started."""
-    spec = load(job.spec)
-    never = spec.expires is None or job.started
-    return job._replace(expires=0 if never else ledger.now + (spec.expires or 0))
+def _unmet(other: Job) -> Why:
+    return Why("dependency", unmet(other))
 
 
-def enter(ledger: Ledger, job: Job) -> None:
-    """Put a job into the line: from now on it waits for nothing but its seats."""
-    spec = load(job.spec)
-    falls = 0
-    if len(spec.models) > 1 and spec.fallback_after is not None:
-        falls = ledger.now + spec.fallback_after
-    stand(ledger, job._replace(code="", text="", due=sooner(falls, job.expires)), spec)
-
-
-def stand(ledger: Ledger, job: Job, spec: Spec) -> None:
-    """Keep a job with a ticket, at the place that its priority and its age give it."""
+def stand(ledger: Ledger, job: Job) -> None:
+    """Keep a job that is in the line, with a ticket at the place of its priority and age."""
     cls = priority_class(-job.urgency)
-    lane = ledger.tx.lane(Lane(0, "", job.key, cls, 0, spec.view, 0))
+    like = Lane(0, machine="", key=job.key, cls=cls, lender=0, view=load(job.spec).view, waiting=0)
     ledger.add_ticket(
         Ticket(
-            job.id,
-            lane,
-            job.urgency,
-            job.since,
-            job.submitted,
-            job.weight,
-            job.task,
-            "",
-            job.label,
-            1,
-            "",
+            id=job.id,
+            lane=ledger.tx.lane(like),
+            urgency=job.urgency,
+            since=job.since,
+            arrived=job.submitted,
+            weight=job.weight,
+            task=job.task,
+            member="",
+            label=job.label,
+            marked=1,
+            overtaken="",
         )
     )
     ledger.tx.change_job(job)
     ledger.unsettled = True
 
 
-def sooner(*times: int) -> int:
-    """The first of some moments, of which 0 is none."""
-    return min((time for time in times if time), default=0)
-
-
 def granted(ledger: Ledger, id: int) -> None:
     """Note that a job has its seats: it is started as soon as its worker gets to it."""
     job = ledger.tx.job(id)
     if job is not None:
-        text = "is being started"
-        ledger.tx.change_job(job._replace(state=RUNNING, code="starting", text=text, due=0))
+        ledger.tx.change_job(change(job, Event.GRANT, ledger.now))
 
 
 def begin(ledger: Ledger, id: int, worker: str, me: str) -> Job | None:
     """Take a job over from the worker that was given it; None if it is not to be had any more."""
     lease, job = ledger.tx.lease(id), ledger.tx.job(id)
-    if lease is None or job is None or lease.member != worker or job.code != "starting":
+    if lease is None or job is None or lease.member != worker or job.state is not State.STARTING:
         return None
-    if lease.cancel:
-        leave.give_back(ledger, lease, CANCELLED)
-        _conclude(ledger, job, _as_asked(lease, End(CANCELLED, CANCELLED, lease.cancel)))
+    if lease.cancel is not None:
+        leave.give_back(ledger, lease, "cancelled")
+        _unstarted(ledger, job, lease.cancel)
         return None
-    number = job.attempts + 1
+    job = change(job, Event.BEGIN, ledger.now)
     ledger.tx.change_lease(lease._replace(member=me))
-    ledger.tx.keep_attempt(Attempt(id, number, job.key, ledger.now))
-    job = job._replace(
-        code="",
-        text="",
-        attempts=number,
-        expires=0,
-        started=job.started or ledger.now,
-    )
+    ledger.tx.keep_attempt(Attempt(job=id, number=job.attempts, key=job.key, started=ledger.now))
     ledger.tx.change_job(job)
     if job.parks:
         how = "with its session" if job.session else "from the start"
-        tell_of(ledger, job, "readmitted", f"attempt {number}, {how}")
+        tell_of(ledger, job, "readmitted", f"attempt {job.attempts}, {how}")
     else:
         tell_of(ledger, job, "started", f"after {show_duration(ledger.now - job.submitted)}")
     return job
@@ -210,12 +162,13 @@ def begin(ledger: Ledger, id: int, worker: str, me: str) -> Job | None:
 def adopt(ledger: Ledger, id: int, me: str) -> Job | None:
     """Take over a job whose runner has died while its program lives on; None if it has not."""
     lease, job = ledger.tx.lease(id), ledger.tx.job(id)
-    if lease is None or job is None or job.code == "starting":
+    if lease is None or job is None or job.state is not State.RUNNING:
         return None
     if ledger.census.listening(lease.member):
         return None
     ledger.tx.change_lease(lease._replace(member=me, life=lease.life or lease.member))
-    ledger.tx.change_job(job._replace(code="adopted", text="its runner was killed; it goes on"))
+    job = change(job, Event.ADOPT, ledger.now)
+    ledger.tx.change_job(job)
     tell_of(ledger, job, "adopted", "its runner was killed, and its program goes on")
     return job
 
@@ -223,31 +176,43 @@ def adopt(ledger: Ledger, id: int, me: str) -> Job | None:
 def remember(ledger: Ledger, id: int, session: str) -> None:
     """Keep the session that a job's program has told of."""
     job = ledger.tx.job(id)
-    if job is not None and job.state == RUNNING and job.session != session:
+    if job is not None and job.state is State.RUNNING and job.session != session:
         ledger.tx.change_job(job._replace(session=session))
 
 
 def finish(ledger: Ledger, id: int, me: str, end: End) -> bool:
     """An attempt has ended, and its programs with it: free its seats, and decide what follows."""
     lease, job = ledger.tx.lease(id), ledger.tx.job(id)
-    if lease is None or job is None or lease.member != me:
+    if lease is None or job is None or lease.member != me or job.state is not State.RUNNING:
         return False
-    served = end.state in {DONE, FAILED} and not lease.cancel
-    leave.give_back(ledger, lease, "released" if served else end.state)
+    by_itself = end.outcome in {Outcome.DONE, Outcome.FAILED} and lease.cancel is None
+    leave.give_back(ledger, lease, "released" if by_itself else "ended")
     _close_attempt(ledger, job, end)
     job = job._replace(session=end.session or job.session, exit=end.exit)
-    _conclude(ledger, job, _as_asked(lease, end))
+    _conclude(ledger, job, as_asked(lease.cancel, end))
     return True
 
 
-def _as_asked(lease: Lease, end: End) -> End:
-    """How an attempt ended that somebody asked to end."""
-    if lease.cancel.startswith(RELIEF):
-        asked = end.state in {CANCELLED, LOST}  # else it had ended by itself before
-        return end._replace(state=PARKED, code="relieved", text=lease.cancel) if asked else end
-    if lease.cancel and end.code != MAX_HOLD:
-        return end._replace(state=CANCELLED, code=CANCELLED, text=lease.cancel)
-    return end
+def as_asked(request: EndRequest | None, end: End) -> End:
+    """How an attempt ended, seen in the light of who asked for its end.
+
+    Whoever cancels a job wants no more of it, however it ended meanwhile. To relieve the machine,
+    or to keep to a `max_hold`, only its seats were wanted: what had ended by itself before has.
+    """
+    if request is None:
+        return end
+    ended = end.outcome in {Outcome.CANCELLED, Outcome.LOST}
+    match request.cause:
+        case EndCause.CANCEL:
+            if end.outcome is Outcome.OVERDUE:
+                return end
+            return end._replace(outcome=Outcome.CANCELLED, code="cancelled", text=request.text)
+        case EndCause.RELIEVE:
+            parked = end._replace(outcome=Outcome.PARKED, code="relieved", text=request.text)
+            return parked if ended else end
+        case EndCause.MAX_HOLD:
+            overdue = end._replace(outcome=Outcome.OVERDUE, code=MAX_HOLD, text=request.text)
+            return overdue if ended else end
 
 
 def _close_attempt(ledger: Ledger, job: Job, end: End) -> None:
@@ -263,74 +228,56 @@ def _conclude(ledger: Ledger, job: Job, end: End) -> None:
     """What becomes of a job after an attempt."""
     spec = load(job.spec)
     tries = job.parks + 1
-    if end.state in {PARKED, LOST}:
-        if tries >= spec.attempts:
-            state = FAILED if end.state == PARKED else LOST
-            said = f"{end.text}; that was attempt {tries} of {spec.attempts}"
-            end_job(ledger, job, end._replace(state=state, text=said))
-        elif end.state == PARKED:
-            _put_aside(ledger, job._replace(parks=tries), spec, end)
-        else:
-            _again(ledger, job._replace(parks=tries, code=end.code, text=end.text))
-    elif end.state == FAILED and job.failures < spec.retries and tries < spec.attempts:
-        job = job._replace(parks=tries, failures=job.failures + 1, session="")
-        _put_aside(ledger, job._replace(key=_higher(spec, job.key)), spec, end)
-    else:
-        end_job(ledger, job, end)
+    last = tries >= spec.attempts
+    why = Why(end.code, end.text)
+    counted = Why(end.code, f"{end.text}; that was attempt {tries} of {spec.attempts}")
+    match end.outcome:
+        case Outcome.DONE:
+            end_job(ledger, job, Event.SUCCEED, why)
+        case Outcome.CANCELLED:
+            end_job(ledger, job, Event.CANCEL, why)
+        case Outcome.PARKED if last:
+            end_job(ledger, job, Event.FAIL, counted)
+        case Outcome.PARKED:
+            _put_aside(ledger, job, Event.PARK, why)
+        case Outcome.LOST if last:
+            end_job(ledger, job, Event.LOSE, counted)
+        case Outcome.LOST:
+            tell_of(ledger, job, "requeued", end.text)
+            stand(ledger, change(job, Event.REQUEUE, ledger.now))
+        case Outcome.FAILED | Outcome.OVERDUE if last or job.failures >= spec.retries:
+            end_job(ledger, job, Event.FAIL, why)
+        case Outcome.FAILED | Outcome.OVERDUE:
+            _put_aside(ledger, job, Event.TRY_LATER, why)
 
 
-def _again(ledger: Ledger, job: Job) -> None:
-    """Put a job that lost its runner back to its place in the line."""
-    tell_of(ledger, job, "requeued", job.text)
-    enter(ledger, job._replace(state=QUEUED, expires=0))
-
-
-def _put_aside(ledger: Ledger, job: Job, spec: Spec, end: End) -> None:
+def _put_aside(ledger: Ledger, job: Job, event: Event, why: Why) -> None:
     """Keep a job's place, and let it come back after a while."""
-    wait = backoff(spec, job.id, job.parks)
-    state = PARKED if end.state == PARKED else QUEUED
-    until = ledger.now + wait
-    changed = job._replace(state=state, code=end.code, text=end.text, due=until, expires=0)
+    changed = change(job, event, ledger.now, why)
     ledger.tx.change_job(changed)
-    kind = PARKED if state == PARKED else "retried"
-    tell_of(ledger, job, kind, f"{end.text}; tried again in {show_duration(wait)}")
+    kind = "parked" if changed.state is State.PARKED else "retried"
+    wait = show_duration(changed.due - ledger.now)
+    tell_of(ledger, job, kind, f"{why.text}; tried again in {wait}")
 
 
-def _higher(spec: Spec, key: str) -> str:
-    """The model of the next tier, where a retry is to have one."""
-    if not spec.escalate or key not in spec.models:
-        return key
-    return spec.models[min(spec.models.index(key) + 1, len(spec.models) - 1)]
-
-
-def end_job(ledger: Ledger, job: Job, end: End) -> None:
+def end_job(ledger: Ledger, job: Job, event: Event, why: Why) -> None:
     """End a job, and see to those that come after it."""
-    ends = [(job, end)]
+    ends = [(job, event, why)]
     while ends:
-        job, end = ends.pop()
-        ledger.tx.change_job(
-            job._replace(
-                state=end.state,
-                code=end.code,
-                text=end.text,
-                due=0,
-                expires=0,
-                ended=ledger.now,
-                exit=end.exit or job.exit,
-            )
-        )
-        tell_of(ledger, job, end.state, end.text)
+        before, event, why = ends.pop()
+        job = change(before, event, ledger.now, why)
+        ledger.tx.change_job(job)
+        tell_of(ledger, job, job.state.word.value, why.text)
         for id in ledger.tx.needed_by(job.id):
             other = ledger.tx.job(id)
-            if other is None or other.state in ENDED:
+            if other is None or other.state.ended:
                 continue
-            if end.state == DONE:
-                ledger.tx.drop_after(id, job.id)
-                if other.state == QUEUED:
-                    advance(ledger, other)
-            else:
-                text = unmet(job._replace(state=end.state))
-                ends.append((other, End(FAILED, "dependency", text)))
+            if job.state is not State.DONE:
+                ends.append((other, Event.NEED_FAILED, _unmet(job)))
+                continue
+            ledger.tx.drop_after(id, job.id)
+            if other.state is State.AFTER:
+                advance(ledger, other)
 
 
 def pick_up(ledger: Ledger) -> None:
@@ -338,14 +285,22 @@ def pick_up(ledger: Ledger) -> None:
     while ledger.orphans:
         lease, text = ledger.orphans.pop()
         job = ledger.tx.job(lease.id)
-        if job is None:
+        if job is None or job.state.place is not Place.SEATS:
             continue
-        if job.code == "starting" and not lease.cancel:  # nothing of it was started yet
-            enter(ledger, job._replace(state=PARKED if job.parks else QUEUED, code="", text=""))
+        if job.state is State.STARTING:
+            _unstarted(ledger, job, lease.cancel)
         else:
-            end = _as_asked(lease, End(LOST, "lost", text))
+            end = as_asked(lease.cancel, End(Outcome.LOST, "lost", text))
             _close_attempt(ledger, job, end)
             _conclude(ledger, job, end)
+
+
+def _unstarted(ledger: Ledger, job: Job, request: EndRequest | None) -> None:
+    """What becomes of a job whose seats are gone before anything of it was started."""
+    if request is None or request.cause is EndCause.MAX_HOLD:
+        stand(ledger, change(job, Event.RETURN, ledger.now))
+    else:
+        _conclude(ledger, job, as_asked(request, End(Outcome.CANCELLED, "cancelled", "")))
 
 
 def to_start(ledger: Ledger, me: str) -> list[Lease]:
@@ -355,7 +310,7 @@ def to_start(ledger: Ledger, me: str) -> list[Lease]:
         for lease in ledger.tx.job_leases()
         if lease.member == me
         and (job := ledger.tx.job(lease.id)) is not None
-        and job.code == "starting"
+        and job.state is State.STARTING
     ]
 
 
@@ -366,7 +321,7 @@ def slow_workers(ledger: Ledger) -> set[str]:
         for lease in ledger.tx.job_leases()
         if ledger.now - lease.granted > _SLOW
         and (job := ledger.tx.job(lease.id)) is not None
-        and job.code == "starting"
+        and job.state is State.STARTING
     }
 
 

@@ -2,11 +2,12 @@
 
 from headgate.core import line
 from headgate.core.amounts import priority_class, show_duration
-from headgate.core.jobs import EXPIRED, End, load
+from headgate.core.jobs import Job, Why, change, load, sooner
+from headgate.core.jobstates import Event, Timer
+from headgate.core.leases import EndCause, relief
 from headgate.core.line import Head
-from headgate.ledger.jobs import RELIEF, end_job, enter, ids, sooner, tell_of
+from headgate.ledger.jobs import end_job, ids, stand, tell_of
 from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Job
 
 _AT_ONCE = 1_000
 """How many jobs one transaction sees to when time has come for many."""
@@ -24,15 +25,22 @@ def tick(ledger: Ledger) -> None:
         job = ledger.tx.job(id)
         if job is None or not job.due:
             continue  # the end of one before it has ended it, too
-        if job.expires and ledger.now >= job.expires:
-            ledger.drop_ticket(job.id)
-            ledger.unsettled = True
-            limit = show_duration(load(job.spec).expires or 0)
-            end_job(ledger, job, End(EXPIRED, EXPIRED, f"not started within {limit}"))
-        elif ledger.tx.ticket(job.id) is None:
-            enter(ledger, job)
-        else:
-            _fall_back(ledger, job)
+        match job.state.timer:
+            case Timer.RETURNS:
+                stand(ledger, change(job, Event.COME_BACK, ledger.now))
+            case Timer.EXPIRES | Timer.FALLS_BACK if job.expires and ledger.now >= job.expires:
+                _expire(ledger, job)
+            case Timer.FALLS_BACK:
+                _fall_back(ledger, job)
+            case Timer.EXPIRES | Timer.NONE:  # a time that means nothing must not come again
+                ledger.tx.change_job(job._replace(due=0))
+
+
+def _expire(ledger: Ledger, job: Job) -> None:
+    ledger.drop_ticket(job.id)
+    ledger.unsettled = True
+    limit = show_duration(load(job.spec).expires or 0)
+    end_job(ledger, job, Event.EXPIRE, Why("expired", f"not started within {limit}"))
 
 
 def _fall_back(ledger: Ledger, job: Job) -> None:
@@ -43,7 +51,7 @@ def _fall_back(ledger: Ledger, job: Job) -> None:
             ledger.drop_ticket(job.id)
             text = f"{job.key} was full for too long"
             tell_of(ledger, job, "fallback", f"takes {key}: {text}")
-            enter(ledger, job._replace(key=key))
+            stand(ledger, change(job._replace(key=key), Event.FALL_BACK, ledger.now))
             return
     again = ledger.now + _LOOK_AGAIN
     ledger.tx.change_job(job._replace(due=sooner(again, job.expires)))
@@ -51,7 +59,8 @@ def _fall_back(ledger: Ledger, job: Job) -> None:
 
 def _room(ledger: Ledger, job: Job, key: str, view: str) -> bool:
     needs, _ = ledger.needs(key, ledger.machine, job.weight, view=view)
-    head = Head((job.urgency, job.since, job.id), 0, priority_class(-job.urgency), needs, {})
+    order, cls = (job.urgency, job.since, job.id), priority_class(-job.urgency)
+    head = Head(order, lane=0, cls=cls, needs=needs, overtaken={})
     if line.obstacles(head, ledger.use, ledger.now):
         return False
     wanted = {need.place for need in needs}
@@ -66,13 +75,13 @@ def _room(ledger: Ledger, job: Job, key: str, view: str) -> bool:
 def relieve(ledger: Ledger, why: str) -> int:
     """Have the youngest job of the lowest priority parked, one at a time; its id, 0 for none."""
     running = [lease for lease in ledger.tx.job_leases() if lease.machine == ledger.machine]
-    if any(lease.cancel.startswith(RELIEF) for lease in running):
+    if any(lease.cancel and lease.cancel.cause is EndCause.RELIEVE for lease in running):
         return 0
-    free = [lease for lease in running if not lease.cancel]
+    free = [lease for lease in running if lease.cancel is None]
     if not free:
         return 0
     chosen = max(free, key=lambda lease: (lease.urgency, lease.granted, lease.id))
-    ledger.tx.change_lease(chosen._replace(cancel=f"{RELIEF}{why}"))
+    ledger.tx.change_lease(chosen._replace(cancel=relief(why)))
     ledger.woken.add(chosen.member)
     return chosen.id
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from headgate.core import law, readings
 from headgate.core.keys import HOST, matches, specificity
 from headgate.core.law import Learned, Sent
+from headgate.core.leases import ACCEPTED, PENDING, refused
 from headgate.core.line import Need
 from headgate.core.pools import LEARN, NO_RATES, STEP_DOWN, Pool
 from headgate.core.signals import ACCEPTED as YES
@@ -12,7 +13,7 @@ from headgate.core.signals import CONCURRENCY, USAGE, Signal
 from headgate.errors import UsageError
 from headgate.ledger import metering, outlook, upstream
 from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import ACCEPTED, PENDING, REFUSED, Lease
+from headgate.ledger.rows import Lease
 
 _MOMENT = 1_000
 """What is sent within so many milliseconds may arrive in any order."""
@@ -44,7 +45,7 @@ def start(ledger: Ledger, lease: Lease, needs: tuple[Need, ...]) -> str:
 
 def end(ledger: Ledger, lease: Lease, *, served: bool, unused: bool) -> None:
     """A lease has ended: what it took is compared, what it did not use is given back."""
-    if served and lease.state == PENDING and ledger.now - lease.granted >= outlook.SILENCE:
+    if served and lease.answer == PENDING and ledger.now - lease.granted >= outlook.SILENCE:
         heard = [pool for pool, _ in _sent(ledger, lease) if pool.learned and pool.learned.heard]
         if heard:
             _accept(ledger, lease)
@@ -100,8 +101,8 @@ def report(ledger: Ledger, signal: Signal, *, pool: str = "", lease: int = 0, ke
 
 
 def _accept(ledger: Ledger, lease: Lease, *, told: bool = False) -> None:
-    if lease.state != ACCEPTED:
-        ledger.tx.change_lease(lease._replace(state=ACCEPTED))
+    if lease.answer != ACCEPTED:
+        ledger.tx.change_lease(lease._replace(answer=ACCEPTED))
         ledger.unsettled = True
     for pool, sent in _sent(ledger, lease):
         it = pool.learned
@@ -109,7 +110,7 @@ def _accept(ledger: Ledger, lease: Lease, *, told: bool = False) -> None:
             continue
         cleared = it._replace(probe=0) if it.probe == lease.id else it
         new = cleared
-        if pool.adapt == LEARN and lease.state == PENDING:
+        if pool.adapt == LEARN and lease.answer == PENDING:
             new = law.accept(cleared, sent, ledger.now)
             if told and not new.answered:
                 new = new._replace(answered=True)
@@ -142,10 +143,9 @@ def _refuse(ledger: Ledger, signal: Signal, name: str, lease: Lease | None, *, c
         wait = max(wait or 0, signal.retry_after)
     upstream.close(ledger, row, wait, said, work=work, key=key)
     if lease is not None:
-        if lease.state != ACCEPTED:
+        if lease.answer != ACCEPTED:
             metering.spend(ledger, lease.id, 0)
-            said_no = max(REFUSED, ledger.now)
-            ledger.tx.change_lease(lease._replace(state=said_no, tokens=0))
+            ledger.tx.change_lease(lease._replace(answer=refused(ledger.now), tokens=0))
         _recall_probes(ledger, lease)
 
 
@@ -191,11 +191,11 @@ def _when_sent(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> 
     now; just after a cut, and while more are running than the cut has left room for, that is the
     same incident.
     """
-    if lease is not None and lease.state == PENDING:
+    if lease is not None and lease.answer == PENDING:
         sent = _sent_for(ledger, pool, lease)
         if sent is not None:
             return _of_burst(ledger, pool, lease, sent)
-    last = max(it.refused_at, lease.state if lease is not None and lease.refused else 0)
+    last = max(it.refused_at, lease.answer.at if lease is not None else 0)
     drains = ledger.use.held.get(pool.name, 0) > it.limit
     stale = drains or (last > 0 and ledger.now - last < _ECHO)
     return Sent(it.epoch - 1 if stale else it.epoch, it.limit)

@@ -1,11 +1,12 @@
 """Give seats back, leave the line, bury the dead."""
 
+from headgate.core.leases import ACCEPTED
 from headgate.core.pools import Pool
 from headgate.core.readings import KEEP
 from headgate.ledger import learn
 from headgate.ledger.ledger import Ledger, chain_seats
 from headgate.ledger.outlook import place
-from headgate.ledger.rows import ACCEPTED, Lease, Rest
+from headgate.ledger.rows import Lease, Rest
 
 _LONGEST_REST = 120_000
 _UNUSED = {"withdrawn", "turned_away"}
@@ -18,7 +19,7 @@ def release(ledger: Ledger, id: int, kind: str = "released", text: str = "") -> 
     if lease is None:
         return False
     if kind == "released" and lease.cancel:
-        kind, text = "cancelled", lease.cancel
+        kind, text = "cancelled", lease.cancel.text
     _end(ledger, lease, kind)
     if lease.job:
         ledger.orphans.append((lease, text or kind))
@@ -59,7 +60,15 @@ def _free(ledger: Ledger, lease: Lease, *, completed: bool) -> None:
                 until = ledger.now + max(pool.cooldown, lingers)
                 keep = max(until, ledger.now + KEEP) if pool.usage else until
                 ledger.tx.add_rest(
-                    Rest(where, seats, until, keep, lease.granted, ledger.now, int(completed))
+                    Rest(
+                        place=where,
+                        seats=seats,
+                        until=until,
+                        keep=keep,
+                        granted=lease.granted,
+                        released=ledger.now,
+                        completed=int(completed),
+                    )
                 )
     if pools or lease.chain:
         ledger.recount()
@@ -73,7 +82,7 @@ def _lingers(ledger: Ledger, lease: Lease) -> int:
     Only for requests: of an agent that is ended nothing goes on, and nobody reports on its every
     request.
     """
-    if lease.state != ACCEPTED:
+    if lease.answer != ACCEPTED:
         return 0
     usual = ledger.tx.usual_hold([lease.key]) or 0
     return round(max(0, min(_LONGEST_REST, usual - (ledger.now - lease.granted))))
@@ -107,8 +116,10 @@ def bury(ledger: Ledger, member: str) -> None:
     """Take everything from a member that has ended."""
     drop_tickets(ledger, member)
     for lease in ledger.tx.leases_of(member):
-        kind = "cancelled" if lease.cancel else "lost"
-        release(ledger, lease.id, kind, lease.cancel or "its last process ended without a release")
+        if lease.cancel:
+            release(ledger, lease.id, "cancelled", lease.cancel.text)
+        else:
+            release(ledger, lease.id, "lost", "its last process ended without a release")
     ledger.tx.drop_member(member)
     ledger.buried.append(member)
 

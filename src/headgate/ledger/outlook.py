@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from headgate.core import law, rates, readings
 from headgate.core.amounts import MOST
 from headgate.core.keys import HOST, matches
+from headgate.core.leases import PENDING
 from headgate.core.line import Use
 from headgate.core.pools import NO_RATES, Pool, UsageSource
 from headgate.core.readings import Own, Sight
-from headgate.ledger.rows import PENDING, Lease, Rest
+from headgate.ledger.rows import Lease, Rest
 
 if TYPE_CHECKING:
     from headgate.ledger.ledger import Ledger
@@ -57,7 +58,7 @@ def _learning(ledger: "Ledger", use: Use, pool: Pool, leases: Callable[[], list[
         use.pending[pool.name] = sum(
             1
             for lease in leases()
-            if lease.state == PENDING and lease.granted > since and matches(pool.name, lease.key)
+            if lease.answer == PENDING and lease.granted > since and matches(pool.name, lease.key)
         )
     if it.bars:
         use.paces[pool.name] = pace(ledger, pool.name)

@@ -6,6 +6,9 @@ Times are whole milliseconds on the store's own clock, which never jumps.
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
+from headgate.core.jobs import Job
+from headgate.core.jobstates import Word
+from headgate.core.leases import PENDING, Answer, AnswerKind, EndRequest
 from headgate.core.line import Order
 from headgate.core.pools import Tuned
 
@@ -65,8 +68,9 @@ class Lease(NamedTuple):
     `chain` is the id of the oldest lease of a family whose members lend each other their seats (0
     for a lease that neither lends nor borrows), `lender` the lease it borrows from (0 for none).
     `marked` leases belong to programs that carry the lease's mark in their environment. `sent` is
-    what pools that learn have to know of the moment it was granted, `state` what upstream said.
-    `life` is the member whose pipe its programs have inherited, if that is not `member` any more.
+    what pools that learn have to know of the moment it was granted, `answer` what upstream said,
+    `cancel` who asked for its end. `life` is the member whose pipe its programs have inherited, if
+    that is not `member` any more.
     """
 
     id: int
@@ -80,12 +84,12 @@ class Lease(NamedTuple):
     label: str
     marked: int
     granted: int
-    chain: int
-    lender: int
-    pid: int
-    cancel: str
+    chain: int = 0
+    lender: int = 0
+    pid: int = 0
+    cancel: EndRequest | None = None
     sent: str = ""
-    state: int = 0
+    answer: Answer = PENDING
     tokens: int = 0
     job: int = 0
     life: str = ""
@@ -93,11 +97,7 @@ class Lease(NamedTuple):
     @property
     def refused(self) -> bool:
         """Whether upstream said no, and nothing since."""
-        return self.state >= REFUSED
-
-
-PENDING, ACCEPTED, REFUSED = 0, 1, 2
-"""What upstream said to a lease: nothing so far, yes, no. From 2 on it is when it said no."""
+        return self.answer.kind is AnswerKind.REFUSED
 
 
 class Held(NamedTuple):
@@ -123,39 +123,6 @@ class Rest(NamedTuple):
     granted: int
     released: int
     completed: int
-
-
-class Job(NamedTuple):
-    """A durable command. `code` and `text` say why it is in the state that it is in.
-
-    `due` is when time alone does something to it (0 for never): it expires, may be tried again, or
-    may go to its next model. `expires` is when it has waited too long to be started at all. `parks`
-    are the attempts that came to nothing since it was submitted or retried by hand, `failures`
-    those of them that were its own fault.
-    """
-
-    id: int
-    state: str
-    code: str
-    text: str
-    key: str
-    urgency: int
-    since: int
-    weight: int
-    task: str
-    name: str
-    label: str
-    submitted: int
-    due: int
-    expires: int
-    attempts: int
-    parks: int
-    started: int
-    ended: int
-    exit: str
-    session: str
-    spec: str
-    failures: int = 0
 
 
 class Attempt(NamedTuple):
@@ -275,7 +242,7 @@ class Tx(Protocol):
         """Seats held by leases that belong to no chain, counted."""
 
     def change_lease(self, row: Lease) -> None:
-        """Keep a lease's member, life, chain, lender, pid, cancel, state and tokens anew."""
+        """Keep a lease's member, life, chain, lender, pid, cancel, answer and tokens anew."""
 
     def rests(self) -> list[Rest]:
         """All resting seats."""
@@ -316,11 +283,11 @@ class Tx(Protocol):
     def change_job(self, row: Job) -> None:
         """Keep a job anew, all but what it was submitted with."""
 
-    def jobs(self, state: str, after: int, most: int) -> list[Job]:
-        """Jobs in a state by id; the latest first if `after` is negative."""
+    def jobs(self, word: Word, after: int, most: int) -> list[Job]:
+        """Jobs that people call so, by id; the latest first if `after` is negative."""
 
-    def count_jobs(self, state: str) -> int:
-        """How many jobs are in a state."""
+    def count_jobs(self, word: Word) -> int:
+        """How many jobs people call so."""
 
     def aside(self, most: int) -> list[Job]:
         """Jobs that wait for something else than seats, by id: those that say what for."""

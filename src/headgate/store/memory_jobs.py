@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from headgate.core.jobs import WAITING
-from headgate.ledger.rows import Attempt, Job
+from headgate.core.jobs import Job
+from headgate.core.jobstates import Place, Word
+from headgate.ledger.rows import Attempt
 
 K = TypeVar("K")
 V = TypeVar("V")
-_SUBMITTED = ("weight", "task", "name", "label", "submitted", "spec")
 
 
 class JobRows:
@@ -40,18 +40,27 @@ class JobRows:
     def change_job(self, row: Job) -> None:
         old = self._jobs.get(row.id)
         if old is not None:
-            kept = {name: getattr(old, name) for name in _SUBMITTED}
-            self._set(self._jobs, row.id, row._replace(**kept))
+            kept = row._replace(
+                weight=old.weight,
+                task=old.task,
+                name=old.name,
+                label=old.label,
+                submitted=old.submitted,
+                spec=old.spec,
+            )
+            self._set(self._jobs, row.id, kept)
 
-    def jobs(self, state: str, after: int, most: int) -> list[Job]:
-        found = sorted(row for row in self._jobs.values() if row.state == state and row.id > after)
+    def jobs(self, word: Word, after: int, most: int) -> list[Job]:
+        found = sorted(
+            row for row in self._jobs.values() if row.state.word is word and row.id > after
+        )
         return found[::-1][:most] if after < 0 else found[:most]
 
-    def count_jobs(self, state: str) -> int:
-        return sum(row.state == state for row in self._jobs.values())
+    def count_jobs(self, word: Word) -> int:
+        return sum(row.state.word is word for row in self._jobs.values())
 
     def _aside(self) -> list[Job]:
-        return sorted(row for row in self._jobs.values() if row.state in WAITING and row.code)
+        return sorted(row for row in self._jobs.values() if row.state.place is Place.ASIDE)
 
     def aside(self, most: int) -> list[Job]:
         return self._aside()[:most]

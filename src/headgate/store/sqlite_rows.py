@@ -1,29 +1,36 @@
 """The tables of an SQLite store, as the ledger sees them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import apsw
 
+from headgate.core.jobs import Job
+from headgate.core.jobstates import Word
 from headgate.core.line import Order
 from headgate.core.pools import Tuned
 from headgate.ledger.rows import (
     Attempt,
     Happening,
     Held,
-    Job,
     Lane,
     Lease,
     Member,
     Rest,
     Ticket,
 )
+from headgate.store import codec
 from headgate.store.schema import queries
 
 _EVENTS = 10_000
 _STRETCH = 1_000
 _NOWHERE = -(2**62)
 SQL = queries()
+
+
+def _lane(row: Sequence[Any]) -> Lane:
+    id, machine, key, cls, lender, view, waiting = row
+    return Lane(id=id, machine=machine, key=key, cls=cls, lender=lender, view=view, waiting=waiting)
 
 
 class SqliteRows:
@@ -72,6 +79,9 @@ class SqliteRows:
     def _do(self, name: str, *values: object) -> None:
         self._run(SQL[name], values)
 
+    def _set(self, name: str, columns: codec.Columns) -> None:
+        self._run(SQL[name], columns)
+
     def uid(self) -> str:
         if not self._known_uid:
             self._known_uid = self.note("uid")
@@ -94,7 +104,7 @@ class SqliteRows:
         self._do("set_note", name, text)
 
     def tuned(self) -> tuple[Tuned, ...]:
-        return tuple(Tuned(*row) for row in self._run(SQL["tuned"]))
+        return tuple(Tuned._make(row) for row in self._run(SQL["tuned"]))
 
     def tune(self, row: Tuned) -> None:
         if row.says_nothing:
@@ -103,14 +113,14 @@ class SqliteRows:
             self._do("tune", *row)
 
     def lanes(self) -> list[Lane]:
-        return [Lane(*row) for row in self._run(SQL["lanes"])]
+        return [_lane(row) for row in self._run(SQL["lanes"])]
 
     def lane(self, like: Lane) -> int:
         row = self._one("lane", *like[1:6]) or self._one("add_lane", *like[1:6])
         return int(row[0])
 
     def lane_by_id(self, lane: int) -> Lane:
-        return Lane(*self._one("lane_by_id", lane))
+        return _lane(self._one("lane_by_id", lane))
 
     def add_ticket(self, row: Ticket) -> None:
         self._do("add_ticket", *row)
@@ -137,7 +147,7 @@ class SqliteRows:
         found = self._one("drop_ticket", id)
         if found is None:
             return None
-        row = Ticket(*found)
+        row = Ticket._make(found)
         *start, tickets = self._one("stretch_at", row.lane, *row.order)
         if tickets > 1:
             self._do("count_stretch", tickets - 1, row.lane, *start)
@@ -149,15 +159,15 @@ class SqliteRows:
 
     def ticket(self, id: int) -> Ticket | None:
         row = self._one("ticket", id)
-        return Ticket(*row) if row else None
+        return Ticket._make(row) if row else None
 
     def head(self, lane: int) -> Ticket | None:
         row = self._one("head", lane)
-        return Ticket(*row) if row else None
+        return Ticket._make(row) if row else None
 
     def page(self, lane: int, after: Order | None, most: int) -> list[Ticket]:
         start = after or (_NOWHERE, _NOWHERE, _NOWHERE)
-        return [Ticket(*row) for row in self._all("page", lane, *start, most)]
+        return [Ticket._make(row) for row in self._all("page", lane, *start, most)]
 
     def rank(self, lane: int, order: Order) -> int:
         found = self._one("stretch_at", lane, *order)
@@ -178,46 +188,45 @@ class SqliteRows:
         return row[0] if row else ""
 
     def tickets_of(self, member: str) -> list[Ticket]:
-        return [Ticket(*row) for row in self._all("tickets_of", member)]
+        return [Ticket._make(row) for row in self._all("tickets_of", member)]
 
     def count_tickets_of(self, member: str) -> int:
         return int(self._one("count_tickets_of", member)[0])
 
     def add_lease(self, row: Lease) -> None:
-        self._do("add_lease", *row)
+        self._set("add_lease", codec.write_lease(row))
 
     def drop_lease(self, id: int) -> Lease | None:
         row = self._one("drop_lease", id)
-        return Lease(*row) if row else None
+        return codec.read_lease(row) if row else None
 
     def lease(self, id: int) -> Lease | None:
         row = self._one("lease", id)
-        return Lease(*row) if row else None
+        return codec.read_lease(row) if row else None
 
     def leases(self, after: int, most: int) -> list[Lease]:
-        return [Lease(*row) for row in self._all("leases", after, most)]
+        return [codec.read_lease(row) for row in self._all("leases", after, most)]
 
     def leases_of(self, member: str) -> list[Lease]:
-        return [Lease(*row) for row in self._all("leases_of", member)]
+        return [codec.read_lease(row) for row in self._all("leases_of", member)]
 
     def family(self, chain: int) -> list[Lease]:
-        return [Lease(*row) for row in self._all("family", chain)]
+        return [codec.read_lease(row) for row in self._all("family", chain)]
 
     def families(self) -> list[Lease]:
-        return [Lease(*row) for row in self._run(SQL["families"])]
+        return [codec.read_lease(row) for row in self._run(SQL["families"])]
 
     def recent(self, since: int) -> list[Lease]:
-        return [Lease(*row) for row in self._run(SQL["recent"], (since,))]
+        return [codec.read_lease(row) for row in self._run(SQL["recent"], (since,))]
 
     def held(self) -> list[Held]:
-        return [Held(*row) for row in self._run(SQL["held"])]
+        return [Held._make(row) for row in self._run(SQL["held"])]
 
     def change_lease(self, row: Lease) -> None:
-        values = (row.chain, row.lender, row.pid, row.cancel, row.state, row.tokens)
-        self._do("change_lease", row.member, row.life, *values, row.id)
+        self._set("change_lease", codec.write_lease(row))
 
     def rests(self) -> list[Rest]:
-        return [Rest(*row) for row in self._run(SQL["rests"])]
+        return [Rest._make(row) for row in self._run(SQL["rests"])]
 
     def add_rest(self, row: Rest) -> None:
         self._do("add_rest", *row)
@@ -241,7 +250,7 @@ class SqliteRows:
         self._do("drop_member", id)
 
     def members(self) -> list[Member]:
-        return [Member(*row) for row in self._run(SQL["members"])]
+        return [Member._make(row) for row in self._run(SQL["members"])]
 
     def add_event(self, row: Happening) -> None:
         self._new_events.append(row)
@@ -254,35 +263,46 @@ class SqliteRows:
             rows = self._all("newest_events", most)
         else:
             rows = self._all("events", after, most)
-        return [Happening(*row) for row in rows]
+        return [Happening._make(row) for row in rows]
 
     def add_job(self, row: Job) -> None:
-        self._do("add_job", *row)
+        self._set("add_job", codec.write_job(row))
 
     def job(self, id: int) -> Job | None:
         row = self._one("job", id)
-        return Job(*row) if row else None
+        return codec.read_job(row) if row else None
 
     def change_job(self, row: Job) -> None:
-        values = (*row[1:7], *row[12:20], row.failures)
-        self._do("change_job", *values, row.id)
+        self._set("change_job", codec.write_job(row))
 
-    def jobs(self, state: str, after: int, most: int) -> list[Job]:
-        if after < 0:
-            return [Job(*row) for row in self._all("latest_jobs", state, most)]
-        return [Job(*row) for row in self._all("jobs", state, after, most)]
+    def jobs(self, word: Word, after: int, most: int) -> list[Job]:
+        found: list[Job] = []
+        for state, returned in codec.where(word):
+            if after < 0:
+                rows = self._all("latest_jobs", state, returned, most)
+            else:
+                rows = self._all("jobs", state, returned, after, most)
+            found += map(codec.read_job, rows)
+        return sorted(found, key=lambda row: row.id, reverse=after < 0)[:most]
 
-    def count_jobs(self, state: str) -> int:
-        return int(self._one("count_jobs", state)[0])
+    def count_jobs(self, word: Word) -> int:
+        found = int(self._one("count_jobs", word.value)[0])
+        if word is Word.QUEUED:
+            return found + self._returned()
+        return found - self._returned() if word is Word.PARKED else found
+
+    def _returned(self) -> int:
+        """How many jobs were parked and are back in the line, as version 0.1.0 wrote them."""
+        return int(self._one("count_returned")[0])
 
     def aside(self, most: int) -> list[Job]:
-        return [Job(*row) for row in self._all("aside", most)]
+        return [codec.read_job(row) for row in self._all("aside", most)]
 
     def count_aside(self) -> int:
         return int(self._one("count_aside")[0])
 
     def due_jobs(self, now: int, most: int) -> list[Job]:
-        return [Job(*row) for row in self._all("due_jobs", now, most)]
+        return [codec.read_job(row) for row in self._all("due_jobs", now, most)]
 
     def next_due(self) -> int:
         row = self._one("next_due")
@@ -312,7 +332,7 @@ class SqliteRows:
         self._do("keep_attempt", *row)
 
     def attempts(self, job: int) -> list[Attempt]:
-        return [Attempt(*row) for row in self._all("attempts", job)]
+        return [Attempt._make(row) for row in self._all("attempts", job)]
 
     def job_leases(self) -> list[Lease]:
-        return [Lease(*row) for row in self._run(SQL["job_leases"])]
+        return [codec.read_lease(row) for row in self._run(SQL["job_leases"])]

@@ -15,18 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headgate import config
 from headgate.config.profiles import all_profiles
-from headgate.core.jobs import (
-    CANCELLED,
-    DONE,
-    FAILED,
-    LOST,
-    MAX_HOLD,
-    PARKED,
-    End,
-    command,
-    exit_text,
-    load,
-)
+from headgate.core.jobs import End, Outcome, command, exit_text, load
 from headgate.core.pools import parse_view
 from headgate.core.profiles import Profile, find, resume, session
 from headgate.core.signals import Signal
@@ -35,6 +24,7 @@ from headgate.errors import HeadgateError, HoldExpiredError
 from headgate.gate import Gate, Lease
 from headgate.gate.crew import Taken
 from headgate.gate.strays import MARK, carriers, end, family
+from headgate.ledger.jobs import MAX_HOLD
 from headgate.runner.child import MINDED, Child
 from headgate.store import open_store
 from headgate.work.output import Tail, log_path, open_log, trim
@@ -46,6 +36,24 @@ _LOOK = 0.25
 _ECHO = 10_000
 """Milliseconds for which an agent that only repeats itself is not reported again."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+
+
+class Asked(NamedTuple):
+    """Somebody wants the program to end: it was cancelled, or held its seats for too long."""
+
+    outcome: Outcome
+    code: str
+    text: str
+
+
+class Stopped(NamedTuple):
+    """The runner itself was told to stop, by a signal."""
+
+    signal: str
+
+
+Cause = Verdict | Asked | Stopped
+"""Why a runner ends the program that it looks after."""
 
 
 class Watch(NamedTuple):
@@ -101,9 +109,9 @@ class Runner:
         self._gate = Gate(open_store(store), config=_settings[0], view=view)
         self._told: dict[tuple[int, str], tuple[int, int]] = {}
         """What a job was reported to be refused for, when, and until when."""
-        self._ending: dict[int, HeadgateError] = {}
+        self._ending: dict[int, Asked] = {}
         """Which jobs somebody wants to end, and why: a word may come when its job has ended."""
-        self._stopped = ""
+        self._stopped: Stopped | None = None
 
     def run(self, id: int, worker: str, *, adopt: bool) -> None:
         """Take the job over and see it to its end; then the next, while there is one for us."""
@@ -117,14 +125,14 @@ class Runner:
                 traceback.print_exc()
                 self._end_program(taken.lease, None, 0.0)
                 text = fit_to_show(f"headgate's own error: {type(error).__name__}: {error}")
-                how = End(LOST, "runner_error", text)
+                how = End(Outcome.LOST, "runner_error", text)
             adopt = False
-            going_on = worker if not self._stopped else ""
+            going_on = worker if self._stopped is None else ""
             taken = crew.finish(taken.lease, how, going_on, self._end)
         self._gate.close()
 
     def _end(self, id: int, why: HeadgateError) -> None:
-        self._ending[id] = why
+        self._ending[id] = _asked(why)
         os.kill(os.getpid(), signal.SIGCHLD)
 
     def _attempt(self, taken: Taken) -> End:
@@ -135,7 +143,7 @@ class Runner:
             log = open_log(path)
         except OSError as error:
             text = f"cannot write its log {path}: {error.strerror}"
-            return End(FAILED, "no_log", fit_to_show(text))
+            return End(Outcome.FAILED, "no_log", fit_to_show(text))
         _redirect(log)
         profile = find(spec.argv, self._gate.profiles())
         argv = command(spec, job.key)
@@ -150,7 +158,7 @@ class Runner:
             what = argv[0] if error.filename != spec.cwd else f"in {spec.cwd}"
             text = fit_to_show(f"cannot start {what}: {error.strerror}")
             code = 127 if isinstance(error, FileNotFoundError) else 126
-            return End(FAILED, "cannot_start", text, exit_text(code, 0))
+            return End(Outcome.FAILED, "cannot_start", text, exit_text(code, 0))
         vigil = self._vigil(spec, profile, job.key)
         watch = Watch(vigil, Tail(path), log, self._gate.job_terms.log_size)
         try:
@@ -175,9 +183,7 @@ class Runner:
         vigil.session = session(profile, spec.argv)
         return vigil
 
-    def _watch(
-        self, taken: Taken, watch: Watch, child: Child, spec: "Spec"
-    ) -> Verdict | HeadgateError | str | None:
+    def _watch(self, taken: Taken, watch: Watch, child: Child, spec: "Spec") -> Cause | None:
         """Look after the program until it has ended; why it was made to, or None."""
         known = False
         while child.status is None:
@@ -187,12 +193,11 @@ class Runner:
                 self._gate.started(taken.lease, child.pid)
                 known = True
             if number in _STOPPING:
-                self._stopped = signal.Signals(number).name
+                self._stopped = Stopped(signal.Signals(number).name)
             self._feed(taken, watch)
-            why: Verdict | HeadgateError | str | None = (
-                self._ending.get(taken.job.id) or self._stopped or watch.vigil.verdict(_now())
-            )
-            if why and child.status is None:
+            asked: Cause | None = self._ending.get(taken.job.id) or self._stopped
+            why = asked or watch.vigil.verdict(_now())
+            if why is not None and child.status is None:
                 self._end_program(taken.lease, child, self._grace(spec))
                 return why
         return None
@@ -252,31 +257,21 @@ class Runner:
         if child is not None:
             child.reap()
 
-    def _judge(self, child: Child, vigil: Vigil, why: Verdict | HeadgateError | str | None) -> End:
+    def _judge(self, child: Child, vigil: Vigil, why: Cause | None) -> End:
         """How the attempt ended."""
         code = os.waitstatus_to_exitcode(child.status) if child.status is not None else 0
         code, number = (code, 0) if code >= 0 else (0, -code)
-        ended = End(DONE, "exit", "exit 0", exit_text(code, number), vigil.session)
-        match why:
-            case HoldExpiredError():
-                return ended._replace(state=FAILED, code=MAX_HOLD, text=str(why))
-            case HeadgateError():
-                return ended._replace(state=CANCELLED, code=CANCELLED, text=str(why))
-            case str() if why:
-                text = f"its runner was stopped by {why}"
-                return ended._replace(state=LOST, code="stopped", text=text)
-            case Verdict():
-                return _as_judged(ended, why)
-            case _:
-                pass
-        judged = vigil.outcome(code, number)
-        if judged is not None:
-            return _as_judged(ended, judged)
+        exits = exit_text(code, number)
+        ended = End(Outcome.DONE, "exit", "exit 0", exit=exits, session=vigil.session)
+        caused = why or vigil.outcome(code, number)
+        if caused is not None:
+            return _as_caused(ended, caused)
         if number:
             name = signal.Signals(number).name if number in _NAMES else f"signal {number}"
-            return ended._replace(state=FAILED, code="signal", text=f"killed by {name}")
+            text = f"killed by {name}"
+            return ended._replace(outcome=Outcome.FAILED, code="signal", text=text)
         if code:
-            return ended._replace(state=FAILED, text=f"exit {code}")
+            return ended._replace(outcome=Outcome.FAILED, text=f"exit {code}")
         return ended
 
     def _look_after(self, taken: Taken) -> End:
@@ -290,32 +285,44 @@ class Runner:
         vigil = self._vigil(spec, profile, job.key, max(0, round(age * 1000)))
         watch = Watch(vigil, Tail(path), log, self._gate.job_terms.log_size)
         self._catch_up(taken, watch)
-        why: Verdict | HeadgateError | str | None = None
+        why: Cause | None = None
         while self._gate.crew.programs(lease):
             number = _next_signal(_LOOK)
             if number in _STOPPING:
                 os._exit(1)  # the program goes on, and somebody else will look after it
             self._feed(taken, watch)
             why = self._ending.get(job.id) or vigil.verdict(_now())
-            if why:
+            if why is not None:
                 self._end_program(lease, None, self._grace(spec))
                 break
         self._feed(taken, watch, to_end=True)
         watch.close()
-        lost = End(LOST, "lost", "its runner was killed, so nobody knows how it ended")
-        lost = lost._replace(session=vigil.session)
-        if isinstance(why, HeadgateError):
-            return lost._replace(state=CANCELLED, code=CANCELLED, text=str(why))
-        judged = why if isinstance(why, Verdict) else vigil.outcome(1, 0)
-        return lost if judged is None else _as_judged(lost, judged)
+        text = "its runner was killed, so nobody knows how it ended"
+        lost = End(Outcome.LOST, "lost", text, session=vigil.session)
+        caused = why or vigil.outcome(1, 0)
+        return lost if caused is None else _as_caused(lost, caused)
 
 
 _NAMES = {int(number) for number in signal.valid_signals()}
 
 
-def _as_judged(ended: End, verdict: Verdict) -> End:
-    state = PARKED if verdict.park else FAILED
-    return ended._replace(state=state, code=verdict.code, text=verdict.text)
+def _asked(why: HeadgateError) -> Asked:
+    if isinstance(why, HoldExpiredError):
+        return Asked(Outcome.OVERDUE, MAX_HOLD, str(why))
+    return Asked(Outcome.CANCELLED, "cancelled", str(why))
+
+
+def _as_caused(ended: End, cause: Cause) -> End:
+    """How an attempt ended that was ended for a cause, or is judged by one."""
+    match cause:
+        case Asked():
+            return ended._replace(outcome=cause.outcome, code=cause.code, text=cause.text)
+        case Stopped():
+            text = f"its runner was stopped by {cause.signal}"
+            return ended._replace(outcome=Outcome.LOST, code="stopped", text=text)
+        case Verdict():
+            outcome = Outcome.PARKED if cause.park else Outcome.FAILED
+            return ended._replace(outcome=outcome, code=cause.code, text=cause.text)
 
 
 def _now() -> int:

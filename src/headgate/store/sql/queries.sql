@@ -107,7 +107,8 @@ SELECT count(*) FROM ticket
 WHERE lane = ? AND (urgency, since, id) >= (?, ?, ?) AND (urgency, since, id) < (?, ?, ?)
 
 -- name: add_lease
-INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO lease VALUES (:id, :machine, :key, :cls, :urgency, :weight, :task, :member, :label,
+    :marked, :granted, :chain, :lender, :pid, :cancel, :sent, :state, :tokens, :job, :life)
 
 -- name: drop_lease
 DELETE FROM lease WHERE id = ? RETURNING *
@@ -135,9 +136,9 @@ SELECT machine, key, cls, sum(weight), count(*) FROM lease WHERE chain = 0
 GROUP BY machine, key, cls
 
 -- name: change_lease
-UPDATE lease SET member = ?, life = ?, chain = ?, lender = ?, pid = ?, cancel = ?, state = ?,
-    tokens = ?
-WHERE id = ?
+UPDATE lease SET member = :member, life = :life, chain = :chain, lender = :lender, pid = :pid,
+    cancel = :cancel, state = :state, tokens = :tokens
+WHERE id = :id
 
 -- name: rests
 SELECT place, seats, until, keep, granted, released, completed FROM rest
@@ -194,24 +195,32 @@ SELECT * FROM (
 ) ORDER BY id
 
 -- name: add_job
-INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO job VALUES (:id, :state, :code, :text, :key, :urgency, :since, :weight, :task, :name,
+    :label, :submitted, :due, :expires, :attempts, :parks, :started, :ended, :exit, :session, :spec,
+    :failures)
 
 -- name: job
 SELECT * FROM job WHERE id = ?
 
 -- name: change_job
-UPDATE job SET state = ?, code = ?, text = ?, key = ?, urgency = ?, since = ?, due = ?, expires = ?,
-    attempts = ?, parks = ?, started = ?, ended = ?, exit = ?, session = ?, failures = ?
-WHERE id = ?
+UPDATE job SET state = :state, code = :code, text = :text, key = :key, urgency = :urgency,
+    since = :since, due = :due, expires = :expires, attempts = :attempts, parks = :parks,
+    started = :started, ended = :ended, exit = :exit, session = :session, failures = :failures
+WHERE id = :id
 
 -- name: jobs
-SELECT * FROM job WHERE state = ? AND id > ? ORDER BY id LIMIT ?
+SELECT * FROM job WHERE state = ? AND (state = 'parked' AND code = '') = ? AND id > ?
+ORDER BY id LIMIT ?
 
 -- name: latest_jobs
-SELECT * FROM job WHERE state = ? ORDER BY id DESC LIMIT ?
+SELECT * FROM job WHERE state = ? AND (state = 'parked' AND code = '') = ?
+ORDER BY id DESC LIMIT ?
 
 -- name: count_jobs
 SELECT count(*) FROM job WHERE state = ?
+
+-- name: count_returned
+SELECT count(*) FROM job WHERE state = 'parked' AND code = ''
 
 -- name: aside
 SELECT * FROM job INDEXED BY job_aside
