@@ -8,6 +8,7 @@ from headgate.core.jobs import End, Outcome
 from headgate.core.jobstates import ENDED
 from headgate.core.leases import EndCause, EndRequest, relief
 from headgate.errors import UsageError
+from headgate.gate import overdue
 from headgate.ledger import hands, jobtime, leave
 from headgate.ledger.jobs import MAX_HOLD
 from headgate.ledger.ledger import Ledger
@@ -232,6 +233,17 @@ def test_one_that_held_its_seats_too_long_has_failed_whoever_tells(yard: Yard) -
             yard.finish(id, end)
         row = yard.row(id)
         assert (row.state.word, row.code, row.text) == ("failed", MAX_HOLD, HELD_TOO_LONG.text)
+
+
+def test_a_bound_does_not_undo_a_cancel(yard: Yard) -> None:
+    """Who asked for an end first is remembered: a cancelled job is not tried again."""
+    yard.worker()
+    id = yard.submit(retries=1)
+    yard.begin(id)
+    _ask_to_end(yard, id)
+    yard.do(overdue.note, id, text=HELD_TOO_LONG.text)
+    yard.die(f"r{id}")
+    assert (yard.state(id), yard.row(id).text) == ("cancelled", "by hand")
 
 
 def test_what_had_ended_by_itself_was_not_ended_by_a_bound(yard: Yard) -> None:

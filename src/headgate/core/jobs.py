@@ -7,6 +7,7 @@ once, runs once, and keeps its place when it is parked. Its states are in `headg
 
 from collections.abc import Mapping
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from headgate.core.jobstates import Effect, Event, State, Timer, transition
@@ -211,6 +212,7 @@ def dump(spec: Spec) -> str:
     return json.dumps(said, separators=(",", ":"))
 
 
+@lru_cache(maxsize=8)  # one change of a job looks at it several times
 def load(text: str) -> Spec:
     """The spec that a text stands for."""
     import json

@@ -122,10 +122,11 @@ class _Rows(JobRows):
         return [self._lanes[id] for id in self._busy]
 
     def lane(self, like: Lane) -> int:
-        found = self._lane_ids.get(like[1:6])
+        alike = (like.machine, like.key, like.cls, like.lender, like.view)
+        found = self._lane_ids.get(alike)
         if found is None:
             found = len(self._lane_ids) + 1
-            self._lane_ids[like[1:6]] = found
+            self._lane_ids[alike] = found
             self._lanes[found] = like._replace(id=found)
             self._lines[found] = Ordered()
         return found
@@ -253,7 +254,10 @@ class _Rows(JobRows):
         return [self._leases[id] for id in sorted(self._leases) if self._leases[id].job]
 
     def held(self) -> list[Held]:
-        return [Held(*group, *count) for group, count in self._held.items()]
+        return [
+            Held(machine=machine, key=key, cls=cls, seats=seats, leases=leases)
+            for (machine, key, cls), (seats, leases) in self._held.items()
+        ]
 
     def change_lease(self, row: Lease) -> None:
         if self.drop_lease(row.id) is not None:

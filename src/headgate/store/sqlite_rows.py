@@ -59,7 +59,8 @@ class SqliteRows:
         if self._new_events:
             latest = 0
             for row in self._new_events:
-                (latest,) = self._one("add_event", *row[1:])
+                said = (row.work, row.key, row.task, row.pool, row.text)
+                (latest,) = self._one("add_event", row.at, row.kind, *said)
             if latest // 100 != (latest - len(self._new_events)) // 100:
                 self._do("trim_events", latest - _EVENTS)
         self.forget()
@@ -116,7 +117,8 @@ class SqliteRows:
         return [_lane(row) for row in self._run(SQL["lanes"])]
 
     def lane(self, like: Lane) -> int:
-        row = self._one("lane", *like[1:6]) or self._one("add_lane", *like[1:6])
+        alike = (like.machine, like.key, like.cls, like.lender, like.view)
+        row = self._one("lane", *alike) or self._one("add_lane", *alike)
         return int(row[0])
 
     def lane_by_id(self, lane: int) -> Lane:
