@@ -6,7 +6,7 @@ Times are seconds since the epoch, durations are seconds.
 from typing import NamedTuple
 
 from headgate.core.amounts import FOREVER, show_duration
-from headgate.core.line import Reason
+from headgate.core.seats import Reason
 
 
 class UpstreamStatus(NamedTuple):

@@ -9,6 +9,7 @@ from headgate.gate.errand import Terms, Wish
 from headgate.gate.lease import Lease
 from headgate.ledger import leave, look, watch
 from headgate.ledger.ledger import Ledger
+from headgate.ledger.survey import Survey
 
 if TYPE_CHECKING:
     from headgate.gate.clerk import Clerk
@@ -67,10 +68,9 @@ def _spots(ledger: Ledger, clerk: "Clerk") -> tuple[list[tuple[Wish, Waiting]], 
     """Where those stand who want to know, and whether anyone waits who need not."""
     if not clerk.attentive:
         return [], False
-    survey = look.Survey(ledger)
+    survey = Survey(ledger)
     wishes = (wish for wish in clerk.waiters.values() if wish.on_wait is not None)
     curious = list(islice(wishes, _CURIOUS))
     spots = look.waiting(ledger, [wish.id for wish in curious], time.time())
-    stuck = any(not reasons for reasons in survey.blocked.values())
-    stuck = stuck or bool(leave.find_dead(ledger))  # the watchman may have been stopped
+    stuck = survey.stuck or bool(leave.find_dead(ledger))  # the watchman may have been stopped
     return [(wish, spots[wish.id]) for wish in curious if wish.id in spots], stuck

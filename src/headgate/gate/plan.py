@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headgate.core.amounts import parse_priority, parse_task, parse_tokens, parse_weight
 from headgate.core.keys import NO_KEY, matches, parse_key
-from headgate.core.line import Reason
+from headgate.core.seats import Reason
 from headgate.core.plans import DEFER, START, Candidate, Plan, Verdict
 from headgate.core.views import explain
 from headgate.errors import UsageError

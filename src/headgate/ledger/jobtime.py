@@ -1,9 +1,11 @@
 """What time and trouble do to jobs: they expire, come back, go to their next model, make room."""
 
 from headgate.core import line
-from headgate.core.amounts import priority_class, show_duration
+from headgate.core.amounts import show_duration
 from headgate.core.jobs import EXPIRED, End, load
-from headgate.core.line import Head
+from headgate.ledger import admit
+from headgate.ledger.admit import Request
+from headgate.ledger.dryrun import DryRun
 from headgate.ledger.jobs import RELIEF, end_job, enter, ids, sooner, tell_of
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Job
@@ -50,17 +52,27 @@ def _fall_back(ledger: Ledger, job: Job) -> None:
 
 
 def _room(ledger: Ledger, job: Job, key: str, view: str) -> bool:
-    needs, _ = ledger.needs(key, ledger.machine, job.weight, view=view)
-    head = Head((job.urgency, job.since, job.id), 0, priority_class(-job.urgency), needs, {})
+    """Whether a job would be let in at once if it asked for another model: by a dry run.
+
+    It leaves its own line for that, so it does not push in where others wait for the model, though
+    the line might let it. And many may ask at a time: no dry run is made where the model is full.
+    """
+    request = Request(
+        key=key,
+        member="",
+        machine=ledger.machine,
+        weight=job.weight,
+        urgency=job.urgency,
+        since=job.since,
+        view=view,
+    )
+    head = admit.head_of(ledger, admit.lane_of(request), (0, 0, 0), job.weight, 0)
     if line.obstacles(head, ledger.use, ledger.now):
         return False
-    wanted = {need.place for need in needs}
-    others = (lane for lane in ledger.active_lanes() if lane.key == key)
-    return not any(
-        need.place in wanted
-        for lane in others
-        for need in ledger.needs(lane.key, lane.machine, 1, view=lane.view)[0]
-    )
+    if any(lane.key == key for lane in admit.rivals_for(ledger, head.needs)):
+        return False
+    dry = DryRun(ledger, [request])
+    return dry.newcomers[0].head.id in dry.granted
 
 
 def relieve(ledger: Ledger, why: str) -> int:

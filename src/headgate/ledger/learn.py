@@ -5,7 +5,7 @@ from typing import NamedTuple
 from headgate.core import law, readings
 from headgate.core.keys import HOST, matches, specificity
 from headgate.core.law import Learned, Sent
-from headgate.core.line import Need
+from headgate.core.seats import Need
 from headgate.core.pools import LEARN, NO_RATES, STEP_DOWN, Pool
 from headgate.core.signals import ACCEPTED as YES
 from headgate.core.signals import CONCURRENCY, USAGE, Signal
