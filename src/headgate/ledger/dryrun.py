@@ -47,9 +47,10 @@ class DryRun:
         self._exhausted: set[int] = set()
         self._new: dict[int, list[Head]] = {}
         self._lent: set[int] = set()
+        use = ledger.use
         for view in {one.view for one in requests}.union(row.view for row in self.lanes.values()):
             ledger.under(view)  # so that pools which only it names are counted
-        self.use = ledger.use.copy()
+        self.use = use.copy()
         self.newcomers = self._join(requests)
         """Those who might come, in the order in which they were given."""
         while self._pass() and not self._far:

@@ -5,10 +5,11 @@ Who would be let in is found by the dry run. Nothing is written.
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import compress
 from typing import NamedTuple
 
 from headgate.core.keys import matches
-from headgate.core.line import Order
+from headgate.core.line import Head, Order
 from headgate.core.seats import Reason
 from headgate.ledger.admit import Request
 from headgate.ledger.dryrun import DryRun
@@ -31,10 +32,13 @@ class Forecast(NamedTuple):
 def forecast(ledger: Ledger, requests: Sequence[Request]) -> list[Forecast]:
     """What would become of each of these requests if all were made now."""
     survey = Survey(ledger, requests)
-    ahead = _Ahead(ledger, survey.dry)
+    fates = survey.fates()
+    waits = [bool(fate) and not _too_heavy(fate) for fate in fates]
+    newcomers = survey.dry.newcomers
+    ahead = _Ahead(ledger, survey.dry, [one.head for one in compress(newcomers, waits)])
     found = []
-    for newcomer, reasons in zip(survey.dry.newcomers, survey.fates(), strict=True):
-        if not reasons or any(reason.code == "too_heavy" for reason in reasons):
+    for newcomer, reasons, waiting in zip(newcomers, fates, waits, strict=True):
+        if not waiting:
             found.append(Forecast(reasons))  # it would be let in, or refused
             continue
         machine, order = newcomer.request.machine, newcomer.head.order
@@ -43,16 +47,22 @@ def forecast(ledger: Ledger, requests: Sequence[Request]) -> list[Forecast]:
     return found
 
 
+def _too_heavy(reasons: tuple[Reason, ...]) -> bool:
+    """Whether a request would be refused: at once, or since those before it have borrowed."""
+    return any(reason.code == "too_heavy" for reason in reasons)
+
+
 class _Ahead:
     """How many would stand before a place in the line: of those who wait, and of the newcomers.
 
     Lanes that are not much longer than there are places to ask about are read once.
     """
 
-    def __init__(self, ledger: Ledger, dry: DryRun) -> None:
+    def __init__(self, ledger: Ledger, dry: DryRun, newcomers: list[Head]) -> None:
         self._ledger = ledger
         self._dry = dry
-        places = {one.head.order[:2] for one in dry.newcomers}
+        self._newcomers = newcomers
+        places = {head.order[:2] for head in newcomers}
         self._short = max(_PAGE, 20 * len(places))
         self._orders: dict[int, list[Order]] = {}
         self._merged: dict[str, _Line] = {}
@@ -85,13 +95,7 @@ class _Ahead:
             if 0 < lane.waiting <= self._short
             for order in self._read(lane)
         ]
-        orders += [
-            one.head.order
-            for one in self._dry.newcomers
-            if one.head.lane in lanes
-            and one.refused is None
-            and one.head.id not in self._dry.granted
-        ]
+        orders += [head.order for head in self._newcomers if head.lane in lanes]
         leaving = [order for lane, order in self._leaving if lane in lanes]
         return _Line(sorted(orders), sorted(leaving), long)
 
