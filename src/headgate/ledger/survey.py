@@ -11,7 +11,7 @@ from headgate.core.line import Order
 from headgate.core.seats import Need, Reason
 from headgate.ledger import admit
 from headgate.ledger.admit import Request
-from headgate.ledger.dryrun import DryRun, refusal
+from headgate.ledger.dryrun import DryRun, Newcomer, refusal
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.outlook import place
 from headgate.ledger.rows import Lane, Ticket
@@ -58,16 +58,17 @@ class Survey:
         return (closed._replace(pool=tightest(needs) or HOST),)
 
     def fates(self) -> list[tuple[Reason, ...]]:
-        """What would hold each newcomer up; nothing if it would be let in."""
-        aside = self.dry.outcome.aside
-        return [
-            (one.refused,)
-            if one.refused is not None
-            else ()
-            if one.head.id in self.dry.granted
-            else aside.get(one.head.id) or self.blocked(one.head.lane)
-            for one in self.dry.newcomers
-        ]
+        """What would become of each newcomer: what would hold it up; nothing if it gets in."""
+        return [self._fate(one) for one in self.dry.newcomers]
+
+    def _fate(self, one: Newcomer) -> tuple[Reason, ...]:
+        if one.refused is not None:
+            return (one.refused,)
+        if one.head.id in self.dry.granted:
+            return ()
+        aside = self.dry.outcome.aside.get(one.head.id, ())
+        heavy = tuple(reason for reason in aside if reason.code == "too_heavy")
+        return heavy[:1] or aside or self.blocked(one.head.lane)
 
     def queued(self, pool: str, where: str) -> int:
         """How many tickets need a seat in this place."""
