@@ -122,37 +122,39 @@ def decisions(lanes: Iterable[int], use: Use, now: int, follow: Follow) -> Itera
     use.kept.clear()
     queue: list[Head] = []
     for lane in lanes:
-        match follow(lane, None):
-            case Head() as head:
-                queue.append(head)
-            case Reason() as reason:
-                yield Closed(lane, reason)
-            case None:
-                pass
+        first = follow(lane, None)
+        if isinstance(first, Head):
+            queue.append(first)
+        elif first is not None:
+            yield Closed(lane, first)
     heapify(queue)
     waiting = _Waiting()
     lent: set[int] = set()
     while queue:
         head = heappop(queue)
-        if head.lender in lent:
-            head = head.unaided()
-        reasons = obstacles(head, use, now)
-        if reasons and not too_heavy(reasons):
-            waiting.add(head)
-            keep_seats(head, use, now)
-            yield Blocked(head, reasons)
+        decision = _decide(head.unaided() if head.lender in lent else head, use, now, waiting)
+        yield decision
+        if isinstance(decision, Blocked):
             continue
-        if reasons:
-            yield Aside(head, reasons)
-        else:
-            for need in head.needs:
-                use.let_in(need, head.cls, now)
-            if head.lender:
-                lent.add(head.lender)
-            yield Granted(head, waiting.overtaken_by(head, use, now))
+        if isinstance(decision, Granted) and decision.head.lender:
+            lent.add(decision.head.lender)
         following = follow(head.lane, head.order)
         if isinstance(following, Head):
             heappush(queue, following)
+
+
+def _decide(head: Head, use: Use, now: int, waiting: "_Waiting") -> Granted | Blocked | Aside:
+    """Let a head in, have it wait, or have it stand aside."""
+    reasons = obstacles(head, use, now)
+    if not reasons:
+        for need in head.needs:
+            use.let_in(need, head.cls, now)
+        return Granted(head, waiting.overtaken_by(head, use, now))
+    if too_heavy(reasons):
+        return Aside(head, reasons)
+    waiting.add(head)
+    keep_seats(head, use, now)
+    return Blocked(head, reasons)
 
 
 class Outcome:
@@ -161,7 +163,7 @@ class Outcome:
     def __init__(self) -> None:
         self.granted: list[Head] = []
         self.blocked: dict[int, tuple[Reason, ...]] = {}
-        """What holds each lane up; for one in which all stand aside, what the last of them needs."""
+        """What holds each lane up; where all stand aside, what the last of them needs."""
         self.aside: dict[int, tuple[Reason, ...]] = {}
         """What those need who stand aside."""
         self.closed: dict[int, Reason] = {}
@@ -233,17 +235,24 @@ class _Waiting:
     """The blocked heads of a pass, by how many seats each needs under which limit."""
 
     def __init__(self) -> None:
+        self._new: list[Head] = []
         self._heads: dict[Order, Head] = {}
         self._wanted: dict[str, dict[int, list[tuple[int, Order]]]] = {}
 
     def add(self, head: Head) -> None:
-        """One more that waits."""
+        """One more that waits; nobody has to be found before the next grant."""
+        self._new.append(head)
+
+    def _sort_in(self, head: Head) -> None:
         self._heads[head.order] = head
         for place, limit, seats in _limited(head):
             insort(self._wanted.setdefault(place, {}).setdefault(limit, []), (seats, head.order))
 
     def overtaken_by(self, winner: Head, use: Use, now: int) -> tuple[Head, ...]:
         """Those whom a later ticket has just left short of seats; each of them notes where."""
+        for head in self._new:
+            self._sort_in(head)
+        self._new.clear()
         found: dict[Order, Head] = {}
         for need in winner.needs:
             wanted = self._wanted.get(need.place, {}) if need.seats > 0 else {}

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from headgate.core.amounts import parse_priority, parse_task, parse_tokens, parse_weight
 from headgate.core.keys import NO_KEY, matches, parse_key
-from headgate.core.seats import Reason
 from headgate.core.plans import DEFER, START, Candidate, Plan, Verdict
+from headgate.core.seats import Reason
 from headgate.core.views import explain
 from headgate.errors import UsageError
+from headgate.ledger import learn
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.plan import Forecast, forecast
@@ -59,7 +60,13 @@ def _request(
 
 
 def _refresh(clerk: "Clerk", keys: set[str]) -> None:
-    """Have the readings taken that the verdicts depend on, for one key of each such pool."""
+    """Have that done first which asking for seats would do first.
+
+    Probes that have been out for long are taken for accepted, and readings are taken, for one key
+    of each pool that needs one.
+    """
+    if clerk.read(learn.untidy):
+        clerk.run(learn.tidy)
     if not clerk.gauged():
         return
     unread = clerk.read(lambda ledger: set(ledger.use.unread))

@@ -11,6 +11,7 @@ from headgate.core.seats import Need, Reason
 from headgate.errors import TooHeavyError
 from headgate.ledger import jobs, learn, leave
 from headgate.ledger.ledger import Ledger
+from headgate.ledger.outlook import place
 from headgate.ledger.rows import Lane, Lease, Ticket
 
 NO_WORKER = Reason("no_worker", "")
@@ -48,7 +49,7 @@ def ask(ledger: Ledger, request: Request) -> int:
     """
     learn.tidy(ledger)
     lane = lane_of(request)
-    head = head_of(ledger, lane, (0, 0, 0), request.weight, request.tokens)
+    head = head_of(ledger, lane, request.weight, request.tokens)
     refuse_too_heavy(head.needs, request.cls, request.weight)
     head = head._replace(order=(request.urgency, request.since, ledger.tx.next_id()))
     if request.label and not request.task:
@@ -108,8 +109,8 @@ def rivals_for(ledger: Ledger, needs: tuple[Need, ...]) -> Iterator[Lane]:
     """The lanes in which somebody waits for one of these pools, too, and could be let in."""
     wanted = {need.place for need in needs}
     for lane in ledger.active_lanes():
-        theirs, _ = ledger.needs(lane.key, lane.machine, 1, view=lane.view)
-        if any(need.place in wanted for need in theirs):
+        pools = ledger.under(lane.view).of(lane.key)
+        if any(place(pool.name, lane.machine) in wanted for pool in pools):
             yield lane
 
 
@@ -158,16 +159,38 @@ def next_head(
 
 def make_head(ledger: Ledger, lane: Lane, ticket: Ticket) -> Head:
     """A ticket as the rules see it."""
-    head = head_of(ledger, lane, ticket.order, ticket.weight, ticket.tokens)
-    return head._replace(overtaken=_read_times(ticket.overtaken))
+    overtaken = _read_times(ticket.overtaken) if ticket.overtaken else {}
+    return head_of(
+        ledger, lane, ticket.weight, ticket.tokens, order=ticket.order, overtaken=overtaken
+    )
 
 
-def head_of(ledger: Ledger, lane: Lane, order: Order, weight: int, tokens: int) -> Head:
+def head_of(
+    ledger: Ledger,
+    lane: Lane,
+    weight: int,
+    tokens: int = 0,
+    *,
+    order: Order = (0, 0, 0),
+    overtaken: dict[str, int] | None = None,
+) -> Head:
     """Whoever wants so many seats of a lane's pools, as the rules see it."""
-    plain = partial(ledger.needs, lane.key, lane.machine, weight, view=lane.view, tokens=tokens)
-    needs, chain = plain(lender=lane.lender)
-    head = Head(order=order, lane=lane.id, cls=lane.cls, needs=needs, overtaken={}, weight=weight)
-    return head._replace(lender=lane.lender, alone=plain()[0]) if chain else head
+    needs, chain = ledger.needs(
+        lane.key, lane.machine, weight, lender=lane.lender, view=lane.view, tokens=tokens
+    )
+    alone: tuple[Need, ...] = ()
+    if chain:
+        alone, _ = ledger.needs(lane.key, lane.machine, weight, view=lane.view, tokens=tokens)
+    return Head(
+        order=order,
+        lane=lane.id,
+        cls=lane.cls,
+        needs=needs,
+        overtaken={} if overtaken is None else overtaken,
+        weight=weight,
+        lender=lane.lender if chain else 0,
+        alone=alone,
+    )
 
 
 def _write_times(times: dict[str, int]) -> str:

@@ -4,8 +4,7 @@ The same pass as `admit.settle`, over the same tickets, on a copy of the count. 
 it lets nobody in any more; what it then says of those who wait is what they would hear.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from headgate.core import line, seats
@@ -42,10 +41,10 @@ class DryRun:
         """Members found gone, whose tickets would be dropped."""
         self._ledger = ledger
         self._most = None if requests else _FAR
-        self._read: dict[int, list[Head]] = {}
+        self._read: dict[int, _Heads] = {}
         self._read_to: dict[int, Order] = {}
         self._exhausted: set[int] = set()
-        self._new: dict[int, list[Head]] = {}
+        self._new: dict[int, _Heads] = {}
         self._lent: set[int] = set()
         use = ledger.use
         for view in {one.view for one in requests}.union(row.view for row in self.lanes.values()):
@@ -67,32 +66,36 @@ class DryRun:
     def _join(self, requests: Sequence[Request]) -> list[Newcomer]:
         """Put newcomers into their lanes, existing ones or their own."""
         known = {lane._replace(id=0, waiting=0): lane.id for lane in self.lanes.values()}
-        made: dict[tuple[int, int, int], Head] = {}
+        made: dict[tuple[object, ...], tuple[Head, Reason | None]] = {}
         found = []
-        for n, request in enumerate(requests):
-            like = admit.lane_of(request)
-            id = known.setdefault(like, -1 - len(known))
-            if id not in self.lanes:
-                self.lanes[id] = like._replace(id=id)
-                self._exhausted.add(id)  # nobody stands there
-            lane = self.lanes[id]
-            same = (id, request.weight, request.tokens)
+        for n, one in enumerate(requests):
+            like = (one.key, one.cls, one.weight, one.tokens, one.view, one.lender, one.machine)
+            same = (*like, one.member)
             if same not in made:
-                made[same] = admit.head_of(self._ledger, lane, (0, 0, 0), *same[1:])
-            order = (request.urgency, request.since or self._ledger.now, _NEW + n)
-            head = made[same]._replace(order=order, overtaken={})
-            refused = refusal(head)
-            found.append(Newcomer(request, head, refused))
+                made[same] = self._like(one, known)
+            head, refused = made[same]
+            order = (one.urgency, one.since or self._ledger.now, _NEW + n)
+            head = head._replace(order=order, overtaken={})
+            found.append(Newcomer(one, head, refused))
             if refused is None:
-                self._new.setdefault(id, []).append(head)
-        for heads in self._new.values():
-            heads.sort()
+                self._new.setdefault(head.lane, _Heads()).heads.append(head)
+        for new in self._new.values():
+            new.heads.sort()
         return found
+
+    def _like(self, request: Request, known: dict[Lane, int]) -> tuple[Head, Reason | None]:
+        """Whoever makes such a request, at the head of its lane, and why it would be refused."""
+        like = admit.lane_of(request)
+        id = known.setdefault(like, -1 - len(known))
+        lane = self.lanes.setdefault(id, like._replace(id=id))
+        head = admit.head_of(self._ledger, lane, request.weight, request.tokens)
+        return head, refusal(head)
 
     def _pass(self) -> bool:
         """Go through the line once; whether anybody would be let in."""
         self.outcome = outcome = Outcome()
-        for decision in line.decisions(self.lanes, self.use, self._ledger.now, self._follow):
+        lanes = [id for id in self.lanes if id > 0 or self._new.get(id, _NOBODY).heads]
+        for decision in line.decisions(lanes, self.use, self._ledger.now, self._follow):
             outcome.add(decision)
             if isinstance(decision, Granted):
                 head = decision.head
@@ -100,8 +103,8 @@ class DryRun:
                 if head.lender:
                     self._lent.add(head.lender)
                 self._ledger.count_grant(self.use, head, self.lanes[head.lane])
-        for heads in (*self._read.values(), *self._new.values()):
-            heads[:] = [head for head in heads if head.id not in self.granted]
+        for some in (*self._read.values(), *self._new.values()):
+            some.leave_out(self.granted)
         return bool(outcome.granted)
 
     def _follow(self, lane: int, after: Order | None) -> Head | Reason | None:
@@ -109,34 +112,52 @@ class DryRun:
         row = self.lanes[lane]
         if row.jobs and not self._ledger.workers():
             return admit.NO_WORKER
-        waits, new = self._waiting(row, after), _after(self._new.get(lane, []), after)
+        waits = self._waiting(row, after) if lane > 0 else None  # else nobody stands there yet
+        new = self._new[lane].after(after) if lane in self._new else None
         head = min(waits, new) if waits and new else waits or new
         return head.unaided() if head is not None and head.lender in self._lent else head
 
     def _waiting(self, lane: Lane, after: Order | None) -> Head | None:
         """The next who waits in a lane; those read before are not read again."""
-        heads = self._read.setdefault(lane.id, [])
-        while (head := _after(heads, after)) is None:
+        read = self._read.get(lane.id)
+        if read is None:
+            read = self._read[lane.id] = _Heads()
+        while (head := read.after(after)) is None:
             if lane.id in self._exhausted or (after is not None and self._far):
                 return None
             found = admit.next_head(
                 self._ledger, lane, self._read_to.get(lane.id), lost=self.lost.add
             )
             if isinstance(found, Head):
-                heads.append(found)
+                read.heads.append(found)
                 self._read_to[lane.id] = found.order
             else:
                 self._exhausted.add(lane.id)
         return head
 
 
-def _after(heads: list[Head], after: Order | None) -> Head | None:
-    at = 0 if after is None else bisect_right(heads, after, key=_order)
-    return heads[at] if at < len(heads) else None
+class _Heads:
+    """Some of a lane in order, and how far a pass has come with them."""
+
+    def __init__(self) -> None:
+        self.heads: list[Head] = []
+        self._at = 0
+
+    def after(self, order: Order | None) -> Head | None:
+        """The first after a place in the line; within a pass the places only go up."""
+        while order is not None and self._at < len(self.heads):
+            if self.heads[self._at].order > order:
+                break
+            self._at += 1
+        return self.heads[self._at] if self._at < len(self.heads) else None
+
+    def leave_out(self, granted: Mapping[int, Head]) -> None:
+        """Begin again, without those who were let in."""
+        self.heads = [head for head in self.heads if head.order[2] not in granted]
+        self._at = 0
 
 
-def _order(head: Head) -> Order:
-    return head.order
+_NOBODY = _Heads()
 
 
 def refusal(head: Head) -> Reason | None:

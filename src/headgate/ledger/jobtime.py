@@ -66,7 +66,7 @@ def _room(ledger: Ledger, job: Job, key: str, view: str) -> bool:
         since=job.since,
         view=view,
     )
-    head = admit.head_of(ledger, admit.lane_of(request), (0, 0, 0), job.weight, 0)
+    head = admit.head_of(ledger, admit.lane_of(request), job.weight)
     if line.obstacles(head, ledger.use, ledger.now):
         return False
     if any(lane.key == key for lane in admit.rivals_for(ledger, head.needs)):

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from headgate.core.keys import HOST, NO_KEY, matches
 from headgate.core.law import Learned, dump
 from headgate.core.line import Head
-from headgate.core.seats import Need, Reason, Use
 from headgate.core.pools import AUTO, NOTHING, Book, Declared, Tuned, book, read_view
+from headgate.core.seats import Need, Reason, Use
 from headgate.ledger import outlook, strain
 from headgate.ledger.outlook import place
 from headgate.ledger.rows import Census, Happening, Lane, Lease, Ticket, Tx
@@ -191,7 +191,7 @@ class Ledger:
         It sits in pools that only another's view names, too. And of its family only the heaviest
         member counts, so that seats it has borrowed may be those of another class from now on.
         """
-        if not head.lender and len(self._counted) <= len(head.needs):
+        if not head.lender and len(self._counted) <= len(self.book.pools):
             return
         asked = {need.place for need in head.needs}
         lent = chain_seats(self.lenders(head.lender), self._counted)

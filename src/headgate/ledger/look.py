@@ -148,18 +148,21 @@ def capacity(
         lender=lender,
         view=view,
     )
-    survey = Survey(ledger)
-    head = admit.head_of(ledger, admit.lane_of(request), (0, 0, 0), 1, 0)
+    head = admit.head_of(ledger, admit.lane_of(request), 1)
     needs = head.needs
-    reasons = line.obstacles(head, survey.dry.use, ledger.now)
     queued = sum(lane.waiting for lane in admit.rivals_for(ledger, needs))
+    survey = Survey(ledger, [request] if queued else ())
+    use = survey.dry.use
+    reasons = line.obstacles(head, use, ledger.now)
     if queued:
-        (fate,) = Survey(ledger, [request]).fates()
+        (fate,) = survey.fates()
+        reasons = reasons if fate else ()
         if fate and not reasons:
-            fate = (Reason("behind", tightest(needs)),)
-        reasons = fate
+            reasons = (Reason("behind", tightest(needs)),)
     reasons = tuple(sorted(reasons, key=lambda reason: -(reason.until or 0)))
-    free = 0 if reasons else _free(needs, cls, survey.dry.use, ledger.now)
+    free = 0 if reasons else _free(needs, cls, use, ledger.now)
+    if queued and not reasons and free is not None:
+        free += 1  # the one that was let in for a try
     eta: float | None = None
     if reasons:
         later = survey.eta(reasons[0], queued + 1)
@@ -198,7 +201,7 @@ def _free(needs: tuple[Need, ...], cls: str, use: Use, now: int) -> int | None:
         for need, bound in zip(needs, bounds, strict=True)
         if bound is not None
     ]
-    return max(1, min(most)) if most else None  # one at least, else there were a reason
+    return min(most) if most else None
 
 
 def _room(need: Need, cls: str, use: Use, now: int, *, most: int) -> int:

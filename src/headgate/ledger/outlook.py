@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from headgate.core import law, rates, readings
 from headgate.core.amounts import MOST
 from headgate.core.keys import HOST, matches
-from headgate.core.seats import Use
 from headgate.core.pools import NO_RATES, Pool, UsageSource
 from headgate.core.readings import Own, Sight
+from headgate.core.seats import Use
 from headgate.ledger.rows import PENDING, Lease, Rest
 
 if TYPE_CHECKING:
