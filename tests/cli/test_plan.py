@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 from pathlib import Path
+from signal import SIGTERM
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from headgate.cli import plan
 from headgate.core.plans import Candidate
 from headgate.errors import UsageError
 from tests.cli.golden.compare import Ask, asking, check, timeless
-from tests.support import HEADGATE, LONG, Box
+from tests.support import HEADGATE, LONG, STEADY, Box
+from tests.work.conftest import JobBox
 
 OPUS, SONNET = "anthropic/claude-opus-4-6", "anthropic/claude-sonnet-4-6"
 TABLES = ("pool", "lane", "ticket", "stretch", "lease", "rest", "history", "member", "event")
@@ -93,6 +95,31 @@ def test_it_changes_nothing(ask: Ask, box: Box, pulse: str) -> None:
     before = {table: box.rows(table) for table in TABLES}
     assert ask("plan", pulse).code == 0
     assert {table: box.rows(table) for table in TABLES} == before
+
+
+def test_a_seat_kept_for_a_job_is_not_planned_away(tmp_path: Path) -> None:
+    """With one of two seats held and a starved job that needs both, `run --no-wait` gets none."""
+    box = JobBox(tmp_path)
+    box.defaults = STEADY
+    box.config("[pools.host]\nlimit = 9\n[pools.a]\nlimit = 2\n")
+    try:
+        worker = box.worker()
+        first, second = box.holder("a/b"), box.holder("a/b")
+        job = box.submit("-m", "a/b", "--weight", "2", "--", "true")
+        later = box.waiter("a/c")
+        assert first.end() == 0
+        assert later.line() == "up"  # it has passed the job, which from now on is waited for
+        assert second.end() == 0
+        planned = box.ask("plan", "-", "--json", text='{"key": "a/b"}\n{"key": "a/d"}\n')
+        verdicts = [one["code"] for one in json.loads(planned.out)["candidates"]]
+        runs = [box.ask("run", "-m", key, "--no-wait", "--", "true") for key in ("a/b", "a/d")]
+        assert (verdicts, [one.code for one in runs]) == (["kept", "kept"], [75, 75])
+        assert later.end() == 0
+        assert box.until_state(job, "done") == "done"
+        worker.send(SIGTERM)
+        assert worker.wait() == 0
+    finally:
+        box.close()
 
 
 def test_it_looks_like_this(ask: Ask, box: Box, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,18 +13,15 @@ from hypothesis import strategies as st
 
 from headgate.core.amounts import priority_class
 from headgate.core.line import (
+    Granted,
     Head,
-    Moves,
-    Need,
     Order,
-    Reason,
-    Use,
-    blocked_by,
-    ceiling,
-    settle,
+    Outcome,
+    decisions,
     too_heavy,
 )
 from headgate.core.pools import Pool
+from headgate.core.seats import Need, Reason, Use, blocked_by, ceiling
 
 INTERACTIVE, NORMAL, BACKGROUND = 10, 0, -10
 
@@ -111,24 +108,23 @@ class Line:
                 use.take(name, work.cls, work.weight)
         for name in self.pools:
             use.rest(name, self.resting(name))
-        granted: list[int] = []
-
-        def grant(head: Head) -> None:
-            work = self.tickets.pop(head.id)
-            for name in work.pools:
-                assert work.weight <= self.free(name), f"{name} granted above its limit"
-                assert not self.pools[name].paused(self.now), f"{name} granted while paused"
-            self.leases[head.id] = work
-            granted.append(head.id)
-
         lanes = sorted({work.lane for work in self.tickets.values()})
-        heads = [head for lane in lanes if (head := self._head(lane))]
-        moves = Moves(grant, lambda head: self._head(head.lane, head.order), lambda head: head)
-        outcome = settle(heads, use, self.now, moves)
-        for head in outcome.overtaken:
+        outcome = Outcome()
+        for decision in decisions(lanes, use, self.now, self._head):
+            outcome.add(decision)
+            if isinstance(decision, Granted):
+                self._grant(decision.head.id)
+        for head in outcome.overtaken.values():
             self.tickets[head.id].overtaken.update(head.overtaken)
         self.blocked, self.kept = outcome.blocked, dict(use.kept)
-        return granted
+        return [head.id for head in outcome.granted]
+
+    def _grant(self, id: int) -> None:
+        work = self.tickets.pop(id)
+        for name in work.pools:
+            assert work.weight <= self.free(name), f"{name} granted above its limit"
+            assert not self.pools[name].paused(self.now), f"{name} granted while paused"
+        self.leases[id] = work
 
     def enter(self, *pools: str, weight: int = 1, priority: int = NORMAL, lane: str = "") -> int:
         """Ask and settle; for work that is expected to be let in at once."""
@@ -412,11 +408,8 @@ def test_a_pass_begins_with_nothing_kept() -> None:
     use = Use()
     use.kept["a"] = 1
     head = Head((0, 0, 1), 1, "normal", (Need(Pool("a", 1, "file"), "a", 1),), {})
-    granted: list[Head] = []
-    moves = Moves(granted.append, lambda _: None, lambda head: head)
-    outcome = settle([head], use, 0, moves)
-    assert granted == [head]
-    assert outcome.blocked == {}
+    found = decisions([1], use, 0, lambda _, after: None if after else head)
+    assert list(found) == [Granted(head, ())]
 
 
 def test_a_kept_seat_goes_on_when_its_ticket_leaves() -> None:

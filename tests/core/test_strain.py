@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from headgate.config.check import parse
 from headgate.core import strain
 from headgate.core.amounts import MOST, parse_size, show_size
-from headgate.core.line import Head, Need, Use, blocked_by, keep_seats, obstacles
+from headgate.core.line import Head, keep_seats, obstacles
 from headgate.core.pools import AUTO, Declared, Pool, Tuned, book
+from headgate.core.seats import Need, Use, blocked_by
 from headgate.core.strain import GIB, Care, Host
 from headgate.core.views import explain
 from headgate.errors import ConfigError, UsageError

@@ -3,7 +3,7 @@
 import pytest
 
 from headgate.core.amounts import FOREVER
-from headgate.core.line import Reason
+from headgate.core.seats import Reason
 from headgate.core.views import PoolStatus, UpstreamStatus, explain
 
 NOW = 1_000_000

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headgate import Gate, NoRoomError
-from headgate.core.line import Reason
+from headgate.core.seats import Reason
 from headgate.core.strain import GIB, Care, Host
 from headgate.gate.strain import Gauge, read, strained
 from tests.gate.conftest import Opener

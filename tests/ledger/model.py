@@ -5,6 +5,7 @@ is used is a sum over all leases, and who is next is found by going through all 
 order. It is slow, and short enough to be checked by reading.
 """
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -265,8 +266,7 @@ class Model:
         self.unsettled = True
 
     def _somebody_waits(self, ticket: Ticket) -> bool:
-        wanted = {need.where for need in self.needs(ticket)[0] if need.seats}
-        return any(wanted & set(places(other)) for other in self.tickets)
+        return any(set(places(ticket)) & set(places(other)) for other in self.tickets)
 
     def grant(self, ticket: Ticket) -> None:
         """Make a lease of a ticket."""
@@ -394,27 +394,22 @@ class Model:
         self.swept = False
 
     def spots(self) -> dict[int, tuple[int, list[Why]]]:
-        """Everyone's position and reasons, in order."""
-        kept: dict[str, int] = {}
-        reasons: dict[Lane, list[Why]] = {}
+        """Everyone's position and reasons, in order; none if it would be let in now."""
+        then = deepcopy(self)
+        then.granted, then.unsettled = [], True
+        while then.unsettled:
+            then.settle()
+        let_in = {ticket.id for ticket in then.granted}
+        then._pass()  # what holds those up who are left
         line = sorted(self.tickets, key=lambda one: one.order)
-        heavy: dict[int, list[Why]] = {}
-        for ticket in line:
-            needs, _ = self.needs(ticket)
-            own = [
-                ("too_heavy", need.pool)
-                for need in needs
-                if need.limit is not None and need.seats > ceiling(need, ticket.cls)
-            ]
-            if own:
-                heavy[ticket.id] = own[:1]
-            elif ticket.lane not in reasons:
-                reasons[ticket.lane] = self.why_not(ticket, kept, needs)
-                if reasons[ticket.lane]:
-                    self.keep(ticket, kept, needs)
         found = {}
         for index, ticket in enumerate(line):
-            why = heavy.get(ticket.id) or reasons[ticket.lane]
+            own = [
+                ("too_heavy", need.pool)
+                for need in self.needs(ticket)[0]
+                if need.limit is not None and need.seats > ceiling(need, ticket.cls)
+            ]
+            why = own[:1] or ([] if ticket.id in let_in else then.blocked.get(ticket.lane, []))
             holding_up = {place(pool, ticket.machine) for _, pool in why}
             ahead = [sum(where in places(other) for other in line[:index]) for where in holding_up]
             found[ticket.id] = (1 + max(ahead, default=0), why)

@@ -18,10 +18,11 @@ from headgate.core.law import Learned
 from headgate.core.leases import PENDING
 from headgate.core.pools import LEARN, Declared
 from headgate.core.signals import ACCEPTED, CONCURRENCY, OVERLOADED, QUOTA, RATE, Reading, Signal
-from headgate.ledger import admit, learn, leave, look, outlook, tune, upstream
+from headgate.ledger import admit, learn, leave, outlook, tune, upstream
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lease, Member
+from headgate.ledger.survey import Survey
 from tests.ledger.test_learning import DAY, HOUR, MINUTE, SOURCE, Lab
 
 CONFIGS: tuple[dict[str, Declared], ...] = (
@@ -65,7 +66,7 @@ class Shot(NamedTuple):
 
 def shoot(ledger: Ledger) -> Shot:
     tx, pools = ledger.tx, {name: ledger.book.pools[name] for name in POOLS}
-    survey = look.Survey(ledger)
+    survey = Survey(ledger)
     rows = [row for lane in tx.lanes() for row in tx.page(lane.id, None, 999)]
     return Shot(
         {name: pool.learned for name, pool in pools.items()},
@@ -81,7 +82,7 @@ def shoot(ledger: Ledger) -> Shot:
             for name in POOLS
         },
         frozenset(ledger.use.upstream),
-        any(not reasons for reasons in survey.blocked.values()),
+        survey.stuck,
         len(tx.events(-1, 9_999, 0)),
     )
 

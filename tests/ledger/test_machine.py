@@ -55,7 +55,7 @@ class FakeCensus:
         return [member.id for member, _ in members if member.id in self.gone]
 
     def listening(self, member: str) -> bool:
-        return member not in self.gone | self.deaf
+        return bool(member) and member not in self.gone | self.deaf
 
     def alive(self, member: str) -> bool:
         return member not in self.gone

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from headgate.core.pools import Declared
 from headgate.core.views import explain
 from headgate.errors import TooHeavyError
-from headgate.ledger import admit, tune
+from headgate.ledger import admit, look, tune
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.plan import Forecast, forecast
@@ -17,6 +18,7 @@ from headgate.store import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
 from tests.ledger.test_cases import World
+from tests.ledger.yard import Yard
 
 OPUS, SONNET = "anthropic/claude-opus-4-6", "anthropic/claude-sonnet-4-6"
 
@@ -33,8 +35,8 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     it.store.close()
 
 
-def want(key: str = "a/x", priority: int = 0, **more: int | str) -> Request:
-    return Request(key, "r", "m", urgency=-priority, **more)  # type: ignore[arg-type]
+def want(key: str = "a/x", priority: int = 0, member: str = "r", **more: int | str) -> Request:
+    return Request(key, member, "m", urgency=-priority, **more)  # type: ignore[arg-type]
 
 
 def plan(world: World, *requests: Request) -> list[Forecast]:
@@ -149,6 +151,81 @@ def test_a_child_borrows_once(world: World) -> None:
     world.pools({"host": 1})
     parent = world.ask()
     assert starts(world, *[want(lender=parent)] * 2) == [True, False]
+
+
+def starve(yard: Yard) -> int:
+    """Have a job that needs both seats of a pool be passed once; one seat is free since."""
+    yard.pools({"a": 2})
+    yard.worker()
+    first, second = yard.ask(), yard.ask()
+    job = yard.submit(weight=2)
+    later = yard.ask("a/y", since=yard.now + 1)
+    yard.release(first)
+    assert yard.held() == [second, later]
+    yard.release(second)
+    return job
+
+
+@pytest.mark.parametrize("key", ["a/x", "a/z"])
+def test_a_seat_kept_for_a_job_is_kept(yard: Yard, key: str) -> None:
+    """Whoever comes after a starved job is deferred, in the lane of its key or another."""
+    job = starve(yard)
+    (found,) = plan(yard, want(key))
+    assert (found.reasons[0].code, found.position) == ("kept", 2)
+    id = yard.run(lambda ledger: admit.ask(ledger, want(key, since=yard.now)))
+    assert yard.waiting() == [job, id]
+    assert yard.read(partial(look.capacity, key=key)).code == "kept"
+
+
+def test_a_job_that_nobody_starts_holds_nobody_up(yard: Yard) -> None:
+    """Without a worker on this machine, what was kept for the job is there for others."""
+    starve(yard)
+    yard.die("w")
+    assert starts(yard, want()) == [True]
+    id = yard.run(lambda ledger: admit.ask(ledger, want(since=yard.now)))
+    assert id in yard.held()
+
+
+def test_a_job_of_the_same_key_is_no_lane_mate(yard: Yard) -> None:
+    """A job that waits for two seats and was never passed holds up jobs, not a light run."""
+    yard.pools({"a": 2})
+    yard.worker()
+    yard.ask()
+    yard.submit(weight=2)
+    assert starts(yard, want()) == [True]
+    assert yard.read(partial(look.capacity, key="a/x")).code is None
+    assert starts(yard, want(member="")) == [False]
+
+
+def test_a_heavy_child_counts_for_its_own_class(world: World) -> None:
+    """Seats that it borrowed are of its class, too, and so those reserved for it are in use."""
+    world.pools({}, b=Declared(limit=4, reserve=(("background", 2),)))
+    parent = world.ask("b/x")
+    child = want("b/x", -10, weight=2, lender=parent)
+    requests = [child, want("b/x", since=world.now + 1), want("b/x", since=world.now + 1)]
+    assert starts(world, *requests) == [True, True, True]
+    ids = world.run(lambda ledger: [admit.ask(ledger, one) for one in requests])
+    assert set(world.held()) == {parent, *ids}
+
+
+def test_a_child_counts_once_in_a_pool_that_only_a_view_names(world: World) -> None:
+    """What a child has borrowed is not taken twice in the eyes of those who have the view."""
+    world.pools({})
+    parent = world.ask("b/z")
+    requests = [want("b/z", lender=parent, since=1), want("b/z", view="b/z=2", since=2)]
+    assert starts(world, *requests) == [True, True]
+    ids = world.run(lambda ledger: [admit.ask(ledger, one) for one in requests])
+    assert set(world.held()) == {parent, *ids}
+
+
+def test_who_would_leave_the_line_is_not_ahead(world: World) -> None:
+    """Of two who wait and of whom one would be let in first, one is ahead."""
+    world.pools({"a": 1})
+    world.run(lambda ledger: tune.pause(ledger, "a", 1_000))
+    world.ask(since=1)
+    world.ask(since=2)
+    world.now += 2_000
+    assert [one.position for one in plan(world, want())] == [2]
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from warnings import warn
 
 from headgate.core.amounts import FOREVER, show_duration
-from headgate.core.line import Reason
+from headgate.core.seats import Reason
 
 JOB, SLOT = "job", "slot"
 """What a piece of work is: a durable job, or a program or a block that waits for its seats itself

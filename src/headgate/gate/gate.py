@@ -28,8 +28,8 @@ from headgate.core.amounts import (
     shown,
 )
 from headgate.core.keys import HOST, NO_KEY, parse_key, parse_pattern
-from headgate.core.line import Reason
 from headgate.core.pools import LEARN, parse_view
+from headgate.core.seats import Reason
 from headgate.core.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
 from headgate.core.strain import Care
 from headgate.core.views import Capacity, Event, JobStatus, Past, Queue, Running, Status, Waiting

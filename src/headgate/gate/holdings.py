@@ -17,6 +17,7 @@ from headgate.gate.lease import Lease, LeaseOwner
 from headgate.gate.operation import Operation, Participant
 from headgate.ledger import leave, look
 from headgate.ledger.ledger import Ledger
+from headgate.ledger.survey import Survey
 
 _CURIOUS = 500
 """How many of those who wait longest hear of their new position within a second."""
@@ -149,13 +150,12 @@ class Holdings(Participant):
 
     def _spots(self, ledger: Ledger) -> tuple[list[tuple[Acquisition, Waiting]], bool]:
         """Where those stand who want to know, and whether anyone waits who need not."""
-        survey = look.Survey(ledger)
+        survey = Survey(ledger)
         curious = list(
             islice((one for one in self.waiting.values() if one.on_wait is not None), _CURIOUS)
         )
         spots = look.waiting(ledger, [one.id for one in curious], time.time())
-        stuck = any(not reasons for reasons in survey.blocked.values())
-        stuck = stuck or bool(leave.find_dead(ledger))  # the watchman may have been stopped
+        stuck = survey.stuck or bool(leave.find_dead(ledger))  # the watchman may have been stopped
         return [(one, spots[one.id]) for one in curious if one.id in spots], stuck
 
 

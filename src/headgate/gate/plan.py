@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable
 
 from headgate.core.amounts import parse_priority, parse_task, parse_tokens, parse_weight
 from headgate.core.keys import NO_KEY, matches, parse_key
-from headgate.core.line import Reason
 from headgate.core.plans import DEFER, START, Candidate, Plan, Verdict
+from headgate.core.seats import Reason
 from headgate.core.views import explain
 from headgate.errors import UsageError
 from headgate.gate.runtime import Runtime
+from headgate.ledger import learn
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.plan import Forecast, forecast
@@ -62,7 +63,13 @@ def _request(
 
 
 def _refresh(runtime: Runtime, keys: set[str]) -> None:
-    """Have the readings taken that the verdicts depend on, for one key of each such pool."""
+    """Have that done first which asking for seats would do first.
+
+    Probes that have been out for long are taken for accepted, and readings are taken, for one key
+    of each pool that needs one.
+    """
+    if runtime.transactor.read(learn.untidy):
+        runtime.transactor.run(learn.tidy)
     if not runtime.gauged():
         return
     unread = runtime.transactor.read(lambda ledger: set(ledger.use.unread))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from headgate.core import strain
 from headgate.core.keys import HOST
-from headgate.core.line import Reason
+from headgate.core.seats import Reason
 from headgate.core.strain import Care, Host
 from headgate.store.machine import pid_space
 

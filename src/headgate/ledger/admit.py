@@ -1,18 +1,25 @@
 """Ask for seats, settle the line, hand seats to the next."""
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
-from headgate.core import line
+from headgate.core import line, seats
 from headgate.core.amounts import priority_class
-from headgate.core.line import Head, Moves, Need, Order
+from headgate.core.line import Granted, Head, Order, Outcome
+from headgate.core.seats import Need, Reason
 from headgate.errors import TooHeavyError
 from headgate.ledger import jobs, learn, leave
 from headgate.ledger.ledger import Ledger
+from headgate.ledger.outlook import place
 from headgate.ledger.rows import Lane, Lease, Ticket
+
+NO_WORKER = Reason("no_worker", "")
+"""Why no job of a lane can start: of no pool, and so the same for all such lanes."""
 
 
 class Request(NamedTuple):
-    """What is asked for: how much, of what, for whom."""
+    """What is asked for: how much, of what, for whom. A job asks for no member."""
 
     key: str
     member: str
@@ -36,77 +43,75 @@ class Request(NamedTuple):
 def ask(ledger: Ledger, request: Request) -> int:
     """Grant the request at once, or put it into the line; returns its id either way.
 
-    Nobody is passed: if anyone waits for a seat this request would take too, it joins
-    the line, and the line is settled at the end of the transaction.
+    Nobody is passed: if anyone waits for a pool that this request sits in too, it joins the line,
+    and the line is settled at the end of the transaction. If nobody does, a pass would decide
+    nothing that concerns it, so it is let in without one if there is room.
     """
     learn.tidy(ledger)
-    needs, chain = _needs(ledger, request)
-    refuse_too_heavy(needs, request.cls, request.weight)
-    id = ledger.tx.next_id()
+    lane = lane_of(request)
+    head = head_of(ledger, lane, request.weight, request.tokens)
+    refuse_too_heavy(head.needs, request.cls, request.weight)
+    head = head._replace(order=(request.urgency, request.since, ledger.tx.next_id()))
     if request.label and not request.task:
-        request = request._replace(task=f"{request.label}-{id}")
-    order = (request.urgency, request.since, id)
-    newcomer = Head(order, 0, request.cls, needs, {})
-    waits = _somebody_waits_for(ledger, needs) or line.obstacles(newcomer, ledger.use, ledger.now)
-    if not waits:
-        for need in needs:
-            ledger.use.let_in(need, newcomer.cls, ledger.now)
-        _grant(ledger, _lease(ledger, id, request, chain), needs, waited=0)
-        return id
-    lane = ledger.tx.lane(
-        Lane(0, request.machine, request.key, request.cls, request.lender, request.view, 0)
-    )
+        request = request._replace(task=f"{request.label}-{head.id}")
+    rivals = any(rivals_for(ledger, head.needs))
+    if not rivals and not line.obstacles(head, ledger.use, ledger.now):
+        for need in head.needs:
+            ledger.use.let_in(need, head.cls, ledger.now)
+        _grant(ledger, head, lane, request, waited=0)
+        return head.id
     ticket = Ticket(
-        id,
-        lane,
-        request.urgency,
-        request.since,
-        ledger.now,
-        request.weight,
-        request.task,
-        request.member,
-        request.label,
-        int(request.marked),
-        "",
-        request.tokens,
+        id=head.id,
+        lane=ledger.tx.lane(lane),
+        urgency=request.urgency,
+        since=request.since,
+        arrived=ledger.now,
+        weight=request.weight,
+        task=request.task,
+        member=request.member,
+        label=request.label,
+        marked=int(request.marked),
+        overtaken="",
+        tokens=request.tokens,
     )
     ledger.add_ticket(ticket)
     ledger.unsettled = True
-    return id
+    return head.id
+
+
+def lane_of(request: Request) -> Lane:
+    """The lane that a request would join."""
+    return Lane(
+        id=0,
+        machine=request.machine,
+        key=request.key,
+        cls=request.cls,
+        lender=request.lender,
+        view=request.view,
+        waiting=0,
+        jobs=not request.member,
+    )
 
 
 def refuse_too_heavy(needs: tuple[Need, ...], cls: str, weight: int) -> None:
     """Turn away what no waiting will help."""
     for need in needs:
-        if need.pool.limit is not None and need.seats > line.ceiling(need.pool, cls):
+        if need.pool.limit is not None and need.seats > seats.ceiling(need.pool, cls):
             raise TooHeavyError(
                 f"weight {weight} can never fit into pool {need.pool.name}, where "
-                f"{cls} work can have {line.ceiling(need.pool, cls)} seats at "
+                f"{cls} work can have {seats.ceiling(need.pool, cls)} seats at "
                 "most: use a smaller weight, or raise the limit with "
                 f"headgate limits set '{need.pool.name}' N"
             )
 
 
-def _needs(ledger: Ledger, request: Request) -> tuple[tuple[Need, ...], int]:
-    return ledger.needs(
-        request.key,
-        request.machine,
-        request.weight,
-        lender=request.lender,
-        view=request.view,
-        tokens=request.tokens,
-    )
-
-
-def _somebody_waits_for(ledger: Ledger, needs: tuple[Need, ...]) -> bool:
-    wanted = {need.place for need in needs if need.seats > 0}
-    if not wanted:
-        return False
+def rivals_for(ledger: Ledger, needs: tuple[Need, ...]) -> Iterator[Lane]:
+    """The lanes in which somebody waits for one of these pools, too, and could be let in."""
+    wanted = {need.place for need in needs}
     for lane in ledger.active_lanes():
-        theirs, _ = ledger.needs(lane.key, lane.machine, 1, view=lane.view)
-        if any(need.place in wanted for need in theirs):
-            return True
-    return False
+        pools = ledger.under(lane.view).of(lane.key)
+        if any(place(pool.name, lane.machine) in wanted for pool in pools):
+            yield lane
 
 
 def settle(ledger: Ledger) -> None:
@@ -114,55 +119,78 @@ def settle(ledger: Ledger) -> None:
     learn.tidy(ledger)
     jobs.pick_up(ledger)
     ledger.unsettled = False
-    lanes = {lane.id: lane for lane in ledger.active_lanes()}
-    if not lanes:
-        return
-    heads = [head for lane in lanes.values() if (head := next_head(ledger, lane))]
+    lanes = {lane.id: lane for lane in ledger.lanes()}
 
-    def grant(head: Head) -> None:
-        ticket = ledger.drop_ticket(head.id)
-        if ticket is not None:
-            _grant_ticket(ledger, lanes[head.lane], ticket)
+    def follow(lane: int, after: Order | None) -> Head | Reason | None:
+        return next_head(ledger, lanes[lane], after, lost=partial(leave.drop_tickets, ledger))
 
-    def follow(head: Head) -> Head | None:
-        return next_head(ledger, lanes[head.lane], head.order)
-
-    def renew(head: Head) -> Head:
-        lane = lanes[head.lane]
-        if not lane.lender:
-            return head
-        ticket = ledger.tx.ticket(head.id)
-        return head if ticket is None else make_head(ledger, lane, ticket)
-
-    before = len(ledger.granted)
-    outcome = line.settle(heads, ledger.use, ledger.now, Moves(grant, follow, renew))
+    outcome = Outcome()
+    for decision in line.decisions(lanes, ledger.use, ledger.now, follow):
+        outcome.add(decision)
+        if isinstance(decision, Granted):
+            _grant_ticket(ledger, decision.head, lanes[decision.head.lane])
     ledger.blocked = outcome.blocked
-    if len(ledger.granted) > before and line.any_kept(outcome):
-        ledger.unsettled = True  # seats kept under one limit may have gone under a wider view
-    for head in outcome.overtaken:
+    if outcome.again:
+        ledger.unsettled = True
+    for head in outcome.overtaken.values():
         ledger.tx.set_overtaken(head.id, _write_times(head.overtaken))
 
 
-def next_head(ledger: Ledger, lane: Lane, after: Order | None = None) -> Head | None:
-    """The first ticket of a lane, after a place in the line, whose process still lives."""
+def next_head(
+    ledger: Ledger,
+    lane: Lane,
+    after: Order | None,
+    lost: Callable[[str], object],
+) -> Head | Reason | None:
+    """The first ticket of a lane, after a place in the line, whose process still lives.
+
+    Or why nothing in the lane can start. The members of tickets passed over are told to `lost`.
+    """
+    if lane.jobs and not ledger.workers():
+        return NO_WORKER
     while rows := ledger.tx.page(lane.id, after, 1):
-        if lane.jobs or ledger.census.listening(rows[0].member):
-            return make_head(ledger, lane, rows[0])
-        leave.drop_tickets(ledger, rows[0].member)
+        ticket = rows[0]
+        if lane.jobs or ledger.census.listening(ticket.member):
+            return make_head(ledger, lane, ticket)
+        lost(ticket.member)
+        after = ticket.order
     return None
 
 
 def make_head(ledger: Ledger, lane: Lane, ticket: Ticket) -> Head:
     """A ticket as the rules see it."""
-    needs, _ = ledger.needs(
-        lane.key,
-        lane.machine,
-        ticket.weight,
-        lender=lane.lender,
-        view=lane.view,
-        tokens=ticket.tokens,
+    overtaken = _read_times(ticket.overtaken) if ticket.overtaken else {}
+    return head_of(
+        ledger, lane, ticket.weight, ticket.tokens, order=ticket.order, overtaken=overtaken
     )
-    return Head(ticket.order, lane.id, lane.cls, needs, _read_times(ticket.overtaken))
+
+
+def head_of(
+    ledger: Ledger,
+    lane: Lane,
+    weight: int,
+    tokens: int = 0,
+    *,
+    order: Order = (0, 0, 0),
+    overtaken: dict[str, int] | None = None,
+) -> Head:
+    """Whoever wants so many seats of a lane's pools, as the rules see it."""
+    needs, chain = ledger.needs(
+        lane.key, lane.machine, weight, lender=lane.lender, view=lane.view, tokens=tokens
+    )
+    alone: tuple[Need, ...] = ()
+    if chain:
+        alone, _ = ledger.needs(lane.key, lane.machine, weight, view=lane.view, tokens=tokens)
+    return Head(
+        order=order,
+        lane=lane.id,
+        cls=lane.cls,
+        needs=needs,
+        overtaken={} if overtaken is None else overtaken,
+        weight=weight,
+        lender=lane.lender if chain else 0,
+        alone=alone,
+    )
 
 
 def _write_times(times: dict[str, int]) -> str:
@@ -174,28 +202,28 @@ def _read_times(text: str) -> dict[str, int]:
     return {where: int(time) for where, _, time in pairs}
 
 
-def _grant_ticket(ledger: Ledger, lane: Lane, ticket: Ticket) -> None:
-    member = ticket.member or _worker(ledger)
+def _grant_ticket(ledger: Ledger, head: Head, lane: Lane) -> None:
+    ticket = ledger.drop_ticket(head.id)
+    if ticket is None:
+        return
     request = Request(
-        lane.key,
-        member,
-        lane.machine,
-        ticket.weight,
-        ticket.urgency,
-        ticket.since,
-        ticket.task,
-        ticket.label,
-        bool(ticket.marked),
-        lane.lender,
-        lane.view,
-        ticket.tokens,
+        key=lane.key,
+        member=ticket.member or _worker(ledger),
+        machine=lane.machine,
+        weight=ticket.weight,
+        urgency=ticket.urgency,
+        since=ticket.since,
+        task=ticket.task,
+        label=ticket.label,
+        marked=bool(ticket.marked),
+        lender=lane.lender,
+        view=lane.view,
+        tokens=ticket.tokens,
     )
-    needs, chain = _needs(ledger, request)
-    lease = _lease(ledger, ticket.id, request, chain)._replace(job=int(lane.jobs))
-    _grant(ledger, lease, needs, waited=ledger.now - ticket.arrived)
-    if lease.job:
-        jobs.granted(ledger, lease.id)
-    ledger.woken.add(member)
+    _grant(ledger, head, lane, request, waited=ledger.now - ticket.arrived)
+    if lane.jobs:
+        jobs.granted(ledger, head.id)
+    ledger.woken.add(request.member)
 
 
 def _worker(ledger: Ledger) -> str:
@@ -208,12 +236,15 @@ def _worker(ledger: Ledger) -> str:
     return min(ledger.workers(), key=lambda worker: (worker in slow, given.count(worker)))
 
 
-def _lease(ledger: Ledger, id: int, request: Request, chain: int) -> Lease:
-    return Lease(
-        id=id,
+def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: int) -> None:
+    """Make a lease for a head that has got its seats."""
+    ledger.count_grant(ledger.use, head, lane)
+    family = ledger.lenders(head.lender)
+    lease = Lease(
+        id=head.id,
         machine=request.machine,
         key=request.key,
-        cls=request.cls,
+        cls=head.cls,
         urgency=request.urgency,
         weight=request.weight,
         task=request.task,
@@ -221,24 +252,17 @@ def _lease(ledger: Ledger, id: int, request: Request, chain: int) -> Lease:
         label=request.label,
         marked=int(request.marked),
         granted=ledger.now,
-        chain=chain,
-        lender=request.lender if chain else 0,
+        chain=(family[0].chain or head.lender) if family else 0,
+        lender=head.lender,
         tokens=request.tokens,
+        job=int(lane.jobs),
     )
-
-
-def _grant(ledger: Ledger, lease: Lease, needs: tuple[Need, ...], waited: int) -> None:
-    if lease.lender:
-        lender = ledger.tx.lease(lease.lender)
-        if lender is not None and not lender.chain:
+    for lender in family:
+        if not lender.chain:  # it has lent nothing before, so it is all of its family
             ledger.tx.change_lease(lender._replace(chain=lease.chain))
-    lease = lease._replace(sent=learn.start(ledger, lease, needs))
+    lease = lease._replace(sent=learn.start(ledger, lease, head.needs))
     ledger.tx.add_lease(lease)
     ledger.granted[lease.id] = lease
-    if lease.chain:
-        ledger.recount()
-    else:
-        ledger.count_elsewhere(lease, needs)
     if lease.job:
         return
     text = f"after {waited / 1000:.1f}s in line" if waited else ""

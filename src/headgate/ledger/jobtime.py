@@ -1,11 +1,13 @@
 """What time and trouble do to jobs: they expire, come back, go to their next model, make room."""
 
 from headgate.core import line
-from headgate.core.amounts import priority_class, show_duration
+from headgate.core.amounts import show_duration
 from headgate.core.jobs import Job, Why, change, load, sooner
 from headgate.core.jobstates import Event, Timer
 from headgate.core.leases import EndCause, relief
-from headgate.core.line import Head
+from headgate.ledger import admit
+from headgate.ledger.admit import Request
+from headgate.ledger.dryrun import DryRun
 from headgate.ledger.jobs import end_job, ids, stand, tell_of
 from headgate.ledger.ledger import Ledger
 
@@ -58,18 +60,27 @@ def _fall_back(ledger: Ledger, job: Job) -> None:
 
 
 def _room(ledger: Ledger, job: Job, key: str, view: str) -> bool:
-    needs, _ = ledger.needs(key, ledger.machine, job.weight, view=view)
-    order, cls = (job.urgency, job.since, job.id), priority_class(-job.urgency)
-    head = Head(order, lane=0, cls=cls, needs=needs, overtaken={})
+    """Whether a job would be let in at once if it asked for another model: by a dry run.
+
+    It leaves its own line for that, so it does not push in where others wait for the model, though
+    the line might let it. And many may ask at a time: no dry run is made where the model is full.
+    """
+    request = Request(
+        key=key,
+        member="",
+        machine=ledger.machine,
+        weight=job.weight,
+        urgency=job.urgency,
+        since=job.since,
+        view=view,
+    )
+    head = admit.head_of(ledger, admit.lane_of(request), job.weight)
     if line.obstacles(head, ledger.use, ledger.now):
         return False
-    wanted = {need.place for need in needs}
-    others = (lane for lane in ledger.active_lanes() if lane.key == key)
-    return not any(
-        need.place in wanted
-        for lane in others
-        for need in ledger.needs(lane.key, lane.machine, 1, view=lane.view)[0]
-    )
+    if any(lane.key == key for lane in admit.rivals_for(ledger, head.needs)):
+        return False
+    dry = DryRun(ledger, [request])
+    return dry.newcomers[0].head.id in dry.granted
 
 
 def relieve(ledger: Ledger, why: str) -> int:

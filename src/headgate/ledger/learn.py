@@ -1,13 +1,14 @@
 """What upstream answers, applied to the books: signals, acceptances, refusals, ends."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from headgate.core import law, readings
 from headgate.core.keys import HOST, matches, specificity
 from headgate.core.law import Learned, Sent
 from headgate.core.leases import ACCEPTED, PENDING, refused
-from headgate.core.line import Need
 from headgate.core.pools import LEARN, NO_RATES, STEP_DOWN, Pool
+from headgate.core.seats import Need
 from headgate.core.signals import ACCEPTED as YES
 from headgate.core.signals import CONCURRENCY, USAGE, Signal
 from headgate.errors import UsageError
@@ -61,17 +62,28 @@ def end(ledger: Ledger, lease: Lease, *, served: bool, unused: bool) -> None:
 
 def tidy(ledger: Ledger) -> None:
     """Take a probe for accepted that was not refused for long, and forget one that is gone."""
+    for pool, it, lease in _ripe(ledger):
+        if lease is None:
+            ledger.learn(pool.name, it._replace(probe=0))
+        else:
+            _accept(ledger, lease)
+        ledger.recount()
+
+
+def untidy(ledger: Ledger) -> bool:
+    """Whether whoever asks for seats now would change first what some pool has learned."""
+    return any(True for _ in _ripe(ledger))
+
+
+def _ripe(ledger: Ledger) -> Iterator[tuple[Pool, Learned, Lease | None]]:
+    """Pools whose probe has been out for long enough, or is gone."""
     for pool in ledger.book.pools.values():
         it = pool.learned
         if it is None or not it.probe:
             continue
         lease = ledger.tx.lease(it.probe)
-        if lease is None:
-            ledger.learn(pool.name, it._replace(probe=0))
-            ledger.recount()
-        elif it.heard and ledger.now - lease.granted >= outlook.SILENCE:
-            _accept(ledger, lease)
-            ledger.recount()
+        if lease is None or (it.heard and ledger.now - lease.granted >= outlook.SILENCE):
+            yield pool, it, lease
 
 
 def report(ledger: Ledger, signal: Signal, *, pool: str = "", lease: int = 0, key: str = "") -> str:

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from headgate.core.keys import HOST, NO_KEY, matches
 from headgate.core.law import Learned, dump
-from headgate.core.line import Need, Reason, Use
+from headgate.core.line import Head
 from headgate.core.pools import AUTO, NOTHING, Book, Declared, Tuned, book, read_view
+from headgate.core.seats import Need, Reason, Use
 from headgate.ledger import outlook, strain
 from headgate.ledger.outlook import place
 from headgate.ledger.rows import Census, Happening, Lane, Lease, Ticket, Tx
@@ -184,13 +185,25 @@ class Ledger:
             if host is not None and host.care is not None:
                 strain.fill(self, self._use, host)
 
-    def count_elsewhere(self, lease: Lease, needs: tuple[Need, ...]) -> None:
-        """Count a lease in pools that it did not ask: those that only another's view names."""
-        if self._use is not None and len(self._counted) > len(needs):
-            asked = {need.pool.name for need in needs}
-            for name in self._counted - asked:
-                if matches(name, lease.key):
-                    self._use.take(place(name, lease.machine), lease.cls, lease.weight)
+    def count_grant(self, use: Use, head: Head, lane: Lane) -> None:
+        """Count what is not a need of whoever was let in, but follows from the grant.
+
+        It sits in pools that only another's view names, too. And of its family only the heaviest
+        member counts, so that seats it has borrowed may be those of another class from now on.
+        """
+        if not head.lender and len(self._counted) <= len(self.book.pools):
+            return
+        asked = {need.place for need in head.needs}
+        lent = chain_seats(self.lenders(head.lender), self._counted)
+        for name in self._counted:
+            if matches(name, lane.key):
+                where = place(name, lane.machine)
+                most = lent.get(where)
+                covered = most.weight if most is not None else 0
+                if where not in asked:
+                    use.take(where, head.cls, max(0, head.weight - covered))
+                if most is not None and head.weight > covered:
+                    use.hand_over(where, most.cls, head.cls, covered)
 
     def uncount(self, lease: Lease) -> None:
         """Take an unrelated lease that was removed off the count, if there is one already."""
@@ -231,14 +244,20 @@ class Ledger:
         ), chain
 
     def _lent(self, lender: int, names: list[str]) -> tuple[Mapping[str, int], int]:
-        lease = self.tx.lease(lender)
-        if lease is None:
-            return {}, 0
-        family = self.tx.family(lease.chain) if lease.chain else [lease]
-        if any(member.id > lender for member in family):  # borrowed by a child, or by its child
+        family = self.lenders(lender)
+        if not family:
             return {}, 0
         lent = {where: most.weight for where, most in chain_seats(family, names).items()}
-        return lent, lease.chain or lease.id
+        return lent, family[0].chain or lender
+
+    def lenders(self, lender: int) -> list[Lease]:
+        """The family whose seats a child of this lease can borrow; none if it has lent them."""
+        lease = self.tx.lease(lender) if lender else None
+        if lease is None:
+            return []
+        family = self.tx.family(lease.chain) if lease.chain else [lease]
+        lent = any(member.id > lender for member in family)  # to a child, or to its child
+        return [] if lent else family
 
     def tell(
         self,

@@ -1,14 +1,12 @@
 """Status, capacity, queue, why: what can be read off the books. Nothing here writes."""
 
-from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any
 
-from headgate.core import law, line, rates, strain
-from headgate.core.amounts import FOREVER
-from headgate.core.keys import HOST, matches
-from headgate.core.line import Head, Need, Order, Reason
+from headgate.core import law, line, rates, seats
+from headgate.core.amounts import FOREVER, parse_priority
+from headgate.core.keys import HOST
 from headgate.core.pools import LEARN, Pool
+from headgate.core.seats import Need, Reason, Use
 from headgate.core.views import (
     JOB,
     SLOT,
@@ -24,192 +22,11 @@ from headgate.core.views import (
     explain,
 )
 from headgate.ledger import admit, outlook
+from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.outlook import place
 from headgate.ledger.rows import Happening, Lane, Lease, Ticket
-
-_PAGE = 100
-
-
-class Spot(NamedTuple):
-    """A ticket's place in the line."""
-
-    position: int
-    reasons: tuple[Reason, ...]
-    eta: int | None
-
-
-class Survey:
-    """The line at one moment: each lane's head, what blocks it, and where its seats are counted."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self.ledger = ledger
-        self.lanes = {lane.id: lane for lane in ledger.lanes()}
-        self.blocked: dict[int, tuple[Reason, ...]] = {}
-        self.needs: dict[int, tuple[Need, ...]] = {}
-        self.begun: dict[str, int] = {}
-        """How much work of which keys is taken to start now, though it has no lease."""
-        self._found_holds: dict[str, float | None] = {}
-        self._found_ends: dict[str, list[float]] = {}
-        queue = [head for lane in self.lanes.values() if (head := self._first(lane))]
-        heapify(queue)
-        use = ledger.use
-        use.kept.clear()
-        while queue:
-            head = heappop(queue)
-            self.needs.setdefault(head.lane, head.needs)
-            if self.lanes[head.lane].jobs and not ledger.workers():
-                self.blocked[head.lane] = (Reason("no_worker", _tightest(head.needs) or HOST),)
-                continue
-            reasons = line.obstacles(head, use, ledger.now)
-            following = None
-            if line.too_heavy(reasons):
-                following = self._first(self.lanes[head.lane], head.order)
-            if following is not None:
-                heappush(queue, following)
-                continue
-            self.blocked[head.lane] = reasons
-            if reasons:
-                line.keep_seats(head, use, ledger.now)
-
-    def _first(self, lane: Lane, after: Order | None = None) -> Head | None:
-        rows = self.ledger.tx.page(lane.id, after, 1)
-        return admit.make_head(self.ledger, lane, rows[0]) if rows else None
-
-    def queued(self, pool: str, where: str) -> int:
-        """How many tickets need a seat in this place."""
-        return sum(
-            lane.waiting
-            for lane in self.lanes.values()
-            if matches(pool, lane.key) and place(pool, lane.machine) == where
-        )
-
-    def spot(self, ticket: Ticket) -> Spot:
-        """Where a ticket stands: behind how many, in the longest of the lines that hold it up."""
-        reasons = self.reasons(ticket)
-        position = 1 + max(self._ahead(ticket, reason.pool) for reason in reasons)
-        return Spot(position, reasons, self.eta(reasons[0], position))
-
-    def reasons(self, ticket: Ticket) -> tuple[Reason, ...]:
-        """What blocks a ticket: its own weight, or what blocks its lane; `next` if nothing does."""
-        lane = self.lanes[ticket.lane]
-        needs = admit.make_head(self.ledger, lane, ticket).needs
-        for need in needs:
-            most = line.ceiling(need.pool, lane.cls)
-            if need.pool.limit is not None and need.seats > most:
-                return (Reason("too_heavy", need.pool.name, need.seats, most),)
-        found = self.blocked.get(ticket.lane, ())
-        return found or (Reason("next", _tightest(needs)),)
-
-    def shares(self, lane: Lane, pool: str, own: Lane) -> bool:
-        """Whether work of one lane stands in the same line for a pool as work of another."""
-        if lane.id == own.id:
-            return True
-        return matches(pool, lane.key) and place(pool, lane.machine) == place(pool, own.machine)
-
-    def _ahead(self, ticket: Ticket, pool: str) -> int:
-        own = self.lanes[ticket.lane]
-        return sum(
-            self.ledger.tx.rank(lane.id, ticket.order)
-            for lane in self.lanes.values()
-            if self.shares(lane, pool, own)
-        )
-
-    def eta(self, reason: Reason, position: int) -> int | None:
-        """In how many milliseconds a ticket at this position may expect its seat."""
-        if reason.code == "no_worker":
-            return None
-        if reason.code in strain.CODES:
-            return None  # nobody knows when a machine recovers
-        pause = 0
-        if reason.until is not None:
-            if reason.until >= FOREVER:
-                return None
-            pause = reason.until - self.ledger.now
-        pool = self.ledger.book.pools.get(reason.pool)
-        limit = reason.limit or (pool.limit if pool else None)
-        hold = self._usual_hold(reason.pool)
-        if limit is None or hold is None:
-            return pause or None
-        ends = self._ends(reason.pool, hold)
-        if not ends:
-            return pause + round(hold * position / limit)
-        rounds, place_in_round = divmod(position - 1, len(ends))
-        return pause + round(ends[place_in_round] + rounds * hold)
-
-    def _ends(self, pool: str, hold: float) -> list[float]:
-        """In how many milliseconds the seats in use may be free, soonest first."""
-        if pool not in self._found_ends:
-            ages = (
-                self.ledger.now - lease.granted
-                for lease in self.ledger.tx.leases(0, 1_000)
-                if matches(pool, lease.key)
-            )
-            # What has outlasted the usual is likely to go on for a good while.
-            ends = [hold - age if age < hold else age / 2 for age in ages]
-            begun = sum(n for key, n in self.begun.items() if matches(pool, key))
-            self._found_ends[pool] = sorted(ends + [hold] * begun)
-        return self._found_ends[pool]
-
-    def _usual_hold(self, pool: str) -> float | None:
-        """How long seats of this pool were held lately."""
-        if pool not in self._found_holds:
-            self._found_holds[pool] = self._look_up_hold(pool)
-        return self._found_holds[pool]
-
-    def _look_up_hold(self, pool: str) -> float | None:
-        held = [row.key for row in self.ledger.tx.held() if matches(pool, row.key)]
-        waiting = [lane.key for lane in self.lanes.values() if matches(pool, lane.key)]
-        tx = self.ledger.tx
-        begun = [key for key in self.begun if matches(pool, key)]
-        return tx.usual_hold(held) or tx.usual_hold(waiting) or tx.usual_hold(begun)
-
-    def near(self, skip: int) -> tuple[Order | None, dict[int, int]]:
-        """A place in the line that at most so many are before, and how many of each lane are."""
-        marks = sorted(mark for lane in self.lanes for mark in self.ledger.tx.marks(lane))
-        low, high = 0, len(marks)
-        while low < high:
-            middle = (low + high) // 2
-            if sum(self._before(marks[middle]).values()) <= skip:
-                low = middle + 1
-            else:
-                high = middle
-        if not low:
-            return None, dict.fromkeys(self.lanes, 0)
-        return marks[low - 1], self._before(marks[low - 1])
-
-    def _before(self, place: Order) -> dict[int, int]:
-        return {lane: self.ledger.tx.rank(lane, place) for lane in self.lanes}
-
-    def in_order(self, since: Order | None = None) -> Iterator[tuple[Lane, Ticket]]:
-        """Everyone who waits, in the order of the line, from a place on."""
-        after = None if since is None else (*since[:2], since[2] - 1)
-        queue: list[tuple[Order, int, Iterator[Ticket]]] = []
-        tickets: dict[int, Ticket] = {}
-        for lane in self.lanes:
-            rows = self._rows(lane, after)
-            first = next(rows, None)
-            if first is not None:
-                tickets[lane] = first
-                queue.append((first.order, lane, rows))
-        heapify(queue)
-        while queue:
-            _, lane, rows = heappop(queue)
-            yield self.lanes[lane], tickets[lane]
-            following = next(rows, None)
-            if following is not None:
-                tickets[lane] = following
-                heappush(queue, (following.order, lane, rows))
-
-    def _rows(self, lane: int, after: Order | None) -> Iterator[Ticket]:
-        while rows := self.ledger.tx.page(lane, after, _PAGE):
-            yield from rows
-            after = rows[-1].order
-
-
-def _tightest(needs: tuple[Need, ...]) -> str:
-    limited = [need.pool for need in needs if need.pool.limit is not None]
-    return min(limited, key=lambda p: (p.limit or 0, p.name)).name if limited else ""
+from headgate.ledger.survey import Spot, Survey, tightest
 
 
 def status(ledger: Ledger, wall: float, view: str = "") -> Status:
@@ -222,7 +39,7 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
     for pool in book.pools.values():
         where = place(pool.name, ledger.machine)
         paused = pool.paused(ledger.now)
-        strained = line.strained(Need(pool, where, 1), use)
+        strained = seats.strained(Need(pool, where, 1), use)
         pools.append(
             PoolStatus(
                 pool=pool.name,
@@ -325,20 +142,29 @@ def capacity(
     ledger: Ledger, key: str, cls: str = "normal", view: str = "", lender: int = 0
 ) -> Capacity:
     """Whether work with this key would be let in now, how much of it, and if not, when."""
-    survey = Survey(ledger)
-    needs, _ = ledger.needs(key, ledger.machine, 1, lender=lender, view=view)
-    reasons = line.obstacles(Head((0, 0, 0), 0, cls, needs, {}), ledger.use, ledger.now)
-    places = {need.place for need in needs if need.seats > 0}
-    queued = sum(
-        lane.waiting
-        for lane in ledger.active_lanes()
-        if any(need.place in places for need in survey.needs.get(lane.id, ()))
+    request = Request(
+        key=key,
+        member="-",
+        machine=ledger.machine,
+        urgency=-parse_priority(cls),
+        lender=lender,
+        view=view,
     )
-    if queued and not reasons:
-        pool = _tightest(needs)
-        reasons = (Reason("behind", pool),) if places else ()
+    head = admit.head_of(ledger, admit.lane_of(request), 1)
+    needs = head.needs
+    queued = sum(lane.waiting for lane in admit.rivals_for(ledger, needs))
+    survey = Survey(ledger, [request] if queued else ())
+    use = survey.dry.use
+    reasons = line.obstacles(head, use, ledger.now)
+    if queued:
+        (fate,) = survey.fates()
+        reasons = reasons if fate else ()
+        if fate and not reasons:
+            reasons = (Reason("behind", tightest(needs)),)
     reasons = tuple(sorted(reasons, key=lambda reason: -(reason.until or 0)))
-    free = 0 if reasons else _free(needs, cls, ledger)
+    free = 0 if reasons else _free(needs, cls, use, ledger.now)
+    if queued and not reasons and free is not None:
+        free += 1  # the one that was let in for a try
     eta: float | None = None
     if reasons:
         later = survey.eta(reasons[0], queued + 1)
@@ -369,23 +195,22 @@ def _retry_after(reason: Reason, eta: float | None, ledger: Ledger) -> float:
     return min(60.0, max(1.0, eta or 5.0))
 
 
-def _free(needs: tuple[Need, ...], cls: str, ledger: Ledger) -> int | None:
+def _free(needs: tuple[Need, ...], cls: str, use: Use, now: int) -> int | None:
     """How many more pieces of weight one fit, found by asking the same rule as admission."""
-    use = ledger.use
-    bounds = [line.bound(need.pool, need.place, use) for need in needs]
+    bounds = [seats.bound(need.pool, need.place, use) for need in needs]
     most = [
-        _room(need, cls, ledger, bound)
+        _room(need, cls, use, now, most=bound)
         for need, bound in zip(needs, bounds, strict=True)
         if bound is not None
     ]
     return min(most) if most else None
 
 
-def _room(need: Need, cls: str, ledger: Ledger, most: int) -> int:
+def _room(need: Need, cls: str, use: Use, now: int, *, most: int) -> int:
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
-        fits = line.blocked_by(need._replace(seats=middle), cls, ledger.use, ledger.now) is None
+        fits = seats.blocked_by(need._replace(seats=middle), cls, use, now) is None
         low, high = (middle, high) if fits else (low, middle - 1)
     return low
 

@@ -12,9 +12,9 @@ from headgate.core import law, rates, readings
 from headgate.core.amounts import MOST
 from headgate.core.keys import HOST, matches
 from headgate.core.leases import PENDING
-from headgate.core.line import Use
 from headgate.core.pools import NO_RATES, Pool, UsageSource
 from headgate.core.readings import Own, Sight
+from headgate.core.seats import Use
 from headgate.ledger.rows import Lease, Rest
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from headgate.core import strain
 from headgate.core.keys import HOST
-from headgate.core.line import Use
 from headgate.core.pools import Pool
+from headgate.core.seats import Use
 from headgate.core.strain import Care, Host
 from headgate.ledger.outlook import place
 

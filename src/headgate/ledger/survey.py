@@ -1,0 +1,206 @@
+"""Where everyone in the line stands, why, and for how long: by a dry run. Nothing here writes."""
+
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from headgate.core import strain
+from headgate.core.amounts import FOREVER
+from headgate.core.keys import HOST, matches
+from headgate.core.line import Order
+from headgate.core.seats import Need, Reason
+from headgate.ledger import admit
+from headgate.ledger.admit import Request
+from headgate.ledger.dryrun import DryRun, Newcomer, refusal
+from headgate.ledger.ledger import Ledger
+from headgate.ledger.outlook import place
+from headgate.ledger.rows import Lane, Ticket
+
+_PAGE = 100
+
+
+class Spot(NamedTuple):
+    """A ticket's place in the line."""
+
+    position: int
+    reasons: tuple[Reason, ...]
+    eta: int | None
+
+
+class Survey:
+    """The line at one moment: who would be let in, what blocks the others, and for how long."""
+
+    def __init__(self, ledger: Ledger, requests: Sequence[Request] = ()) -> None:
+        self.ledger = ledger
+        self.lanes = {lane.id: lane for lane in ledger.lanes()}
+        self.dry = DryRun(ledger, requests)
+        self.begun: dict[str, int] = {}
+        """How much work of which keys would start now, though it has no lease."""
+        for head in self.dry.granted.values():
+            key = self.dry.lanes[head.lane].key
+            self.begun[key] = self.begun.get(key, 0) + 1
+        self._found_holds: dict[str, float | None] = {}
+        self._found_ends: dict[str, list[float]] = {}
+
+    @property
+    def stuck(self) -> bool:
+        """Whether anyone waits who need not: the line is not settled."""
+        return any(True for _ in self.dry.let_in())
+
+    def blocked(self, lane: int) -> tuple[Reason, ...]:
+        """What holds a lane up."""
+        outcome = self.dry.outcome
+        closed = outcome.closed.get(lane)
+        if closed is None:
+            return outcome.blocked.get(lane, ())
+        row = self.dry.lanes[lane]
+        needs, _ = self.ledger.needs(row.key, row.machine, 1, view=row.view)
+        return (closed._replace(pool=tightest(needs) or HOST),)
+
+    def fates(self) -> list[tuple[Reason, ...]]:
+        """What would become of each newcomer: what would hold it up; nothing if it gets in."""
+        return [self._fate(one) for one in self.dry.newcomers]
+
+    def _fate(self, one: Newcomer) -> tuple[Reason, ...]:
+        if one.refused is not None:
+            return (one.refused,)
+        if one.head.id in self.dry.granted:
+            return ()
+        aside = self.dry.outcome.aside.get(one.head.id, ())
+        heavy = tuple(reason for reason in aside if reason.code == "too_heavy")
+        return heavy[:1] or aside or self.blocked(one.head.lane)
+
+    def queued(self, pool: str, where: str) -> int:
+        """How many tickets need a seat in this place."""
+        return sum(
+            lane.waiting
+            for lane in self.lanes.values()
+            if matches(pool, lane.key) and place(pool, lane.machine) == where
+        )
+
+    def spot(self, ticket: Ticket) -> Spot:
+        """Where a ticket stands: behind how many, in the longest of the lines that hold it up."""
+        reasons = self.reasons(ticket)
+        position = 1 + max(self._ahead(ticket, reason.pool) for reason in reasons)
+        return Spot(position, reasons, self.eta(reasons[0], position))
+
+    def reasons(self, ticket: Ticket) -> tuple[Reason, ...]:
+        """What blocks a ticket: its own weight, or what blocks its lane; `next` if nothing does."""
+        head = admit.make_head(self.ledger, self.lanes[ticket.lane], ticket)
+        found: tuple[Reason, ...] = ()
+        if (refused := refusal(head)) is not None:
+            found = (refused,)
+        elif ticket.id not in self.dry.granted:
+            found = self.dry.outcome.aside.get(ticket.id) or self.blocked(ticket.lane)
+        return found or (Reason("next", tightest(head.needs)),)
+
+    def shares(self, lane: Lane, pool: str, own: Lane) -> bool:
+        """Whether work of one lane stands in the same line for a pool as work of another."""
+        if lane.id == own.id:
+            return True
+        return matches(pool, lane.key) and place(pool, lane.machine) == place(pool, own.machine)
+
+    def _ahead(self, ticket: Ticket, pool: str) -> int:
+        own = self.lanes[ticket.lane]
+        return sum(
+            self.ledger.tx.rank(lane.id, ticket.order)
+            for lane in self.lanes.values()
+            if self.shares(lane, pool, own)
+        )
+
+    def eta(self, reason: Reason, position: int) -> int | None:
+        """In how many milliseconds a ticket at this position may expect its seat."""
+        if reason.code == "no_worker":
+            return None
+        if reason.code in strain.CODES:
+            return None  # nobody knows when a machine recovers
+        pause = 0
+        if reason.until is not None:
+            if reason.until >= FOREVER:
+                return None
+            pause = reason.until - self.ledger.now
+        pool = self.ledger.book.pools.get(reason.pool)
+        limit = reason.limit or (pool.limit if pool else None)
+        hold = self._usual_hold(reason.pool)
+        if limit is None or hold is None:
+            return pause or None
+        ends = self._ends(reason.pool, hold)
+        if not ends:
+            return pause + round(hold * position / limit)
+        rounds, place_in_round = divmod(position - 1, len(ends))
+        return pause + round(ends[place_in_round] + rounds * hold)
+
+    def _ends(self, pool: str, hold: float) -> list[float]:
+        """In how many milliseconds the seats in use may be free, soonest first."""
+        if pool not in self._found_ends:
+            ages = (
+                self.ledger.now - lease.granted
+                for lease in self.ledger.tx.leases(0, 1_000)
+                if matches(pool, lease.key)
+            )
+            # What has outlasted the usual is likely to go on for a good while.
+            ends = [hold - age if age < hold else age / 2 for age in ages]
+            begun = sum(n for key, n in self.begun.items() if matches(pool, key))
+            self._found_ends[pool] = sorted(ends + [hold] * begun)
+        return self._found_ends[pool]
+
+    def _usual_hold(self, pool: str) -> float | None:
+        """How long seats of this pool were held lately."""
+        if pool not in self._found_holds:
+            self._found_holds[pool] = self._look_up_hold(pool)
+        return self._found_holds[pool]
+
+    def _look_up_hold(self, pool: str) -> float | None:
+        held = [row.key for row in self.ledger.tx.held() if matches(pool, row.key)]
+        waiting = [lane.key for lane in self.lanes.values() if matches(pool, lane.key)]
+        tx = self.ledger.tx
+        begun = [key for key in self.begun if matches(pool, key)]
+        return tx.usual_hold(held) or tx.usual_hold(waiting) or tx.usual_hold(begun)
+
+    def near(self, skip: int) -> tuple[Order | None, dict[int, int]]:
+        """A place in the line that at most so many are before, and how many of each lane are."""
+        marks = sorted(mark for lane in self.lanes for mark in self.ledger.tx.marks(lane))
+        low, high = 0, len(marks)
+        while low < high:
+            middle = (low + high) // 2
+            if sum(self._before(marks[middle]).values()) <= skip:
+                low = middle + 1
+            else:
+                high = middle
+        if not low:
+            return None, dict.fromkeys(self.lanes, 0)
+        return marks[low - 1], self._before(marks[low - 1])
+
+    def _before(self, place: Order) -> dict[int, int]:
+        return {lane: self.ledger.tx.rank(lane, place) for lane in self.lanes}
+
+    def in_order(self, since: Order | None = None) -> Iterator[tuple[Lane, Ticket]]:
+        """Everyone who waits, in the order of the line, from a place on."""
+        after = None if since is None else (*since[:2], since[2] - 1)
+        queue: list[tuple[Order, int, Iterator[Ticket]]] = []
+        tickets: dict[int, Ticket] = {}
+        for lane in self.lanes:
+            rows = self._rows(lane, after)
+            first = next(rows, None)
+            if first is not None:
+                tickets[lane] = first
+                queue.append((first.order, lane, rows))
+        heapify(queue)
+        while queue:
+            _, lane, rows = heappop(queue)
+            yield self.lanes[lane], tickets[lane]
+            following = next(rows, None)
+            if following is not None:
+                tickets[lane] = following
+                heappush(queue, (following.order, lane, rows))
+
+    def _rows(self, lane: int, after: Order | None) -> Iterator[Ticket]:
+        while rows := self.ledger.tx.page(lane, after, _PAGE):
+            yield from rows
+            after = rows[-1].order
+
+
+def tightest(needs: tuple[Need, ...]) -> str:
+    """The smallest of some pools that have a limit; empty if none has."""
+    limited = [need.pool for need in needs if need.pool.limit is not None]
+    return min(limited, key=lambda p: (p.limit or 0, p.name)).name if limited else ""

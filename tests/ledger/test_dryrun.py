@@ -1,0 +1,348 @@
+"""What a dry run says of random lines, with jobs in them, is what then happens."""
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.core.keys import matches
+from headgate.core.pools import Declared
+from headgate.core.views import explain
+from headgate.errors import TooHeavyError
+from headgate.ledger import admit, jobs, leave, look, tune
+from headgate.ledger.admit import Request
+from headgate.ledger.ledger import Ledger
+from headgate.ledger.outlook import place
+from headgate.ledger.plan import Forecast, forecast
+from headgate.ledger.rows import Member
+from headgate.ledger.survey import Survey
+from headgate.store.memory import MemoryStore
+from headgate.store.sqlite import SqliteStore
+from tests.ledger.test_machine import patient, usual
+from tests.ledger.test_plan import rows
+from tests.ledger.yard import Yard
+
+KEYS = ("a/x", "a/y", "b/x", "b/y", "r/z", "s/z", "")
+POOLS = ("host", "a", "b", "*/x", "a/y", "r", "s")
+VIEWS = ("", "", "", "", "a=2", "a=5,b/y=1", "host=6,r/z=2", "*/x=unlimited")
+MEMBERS = ("p", "q", "r", "far")
+PRIORITIES = (0, 0, 0, 10, -10, 3)
+T = TypeVar("T")
+MORE = int(os.environ.get("HEADGATE_EXAMPLES", "1"))
+"""How many times as many examples to try, by hand."""
+picks = st.integers(0, 60)
+
+
+class Step(NamedTuple):
+    """One thing that happens; `pick` chooses among what there is at that moment."""
+
+    kind: str
+    key: str = ""
+    priority: int = 0
+    weight: int = 1
+    ago: int = 0
+    view: str = ""
+    lender: int = 0
+    tokens: int = 0
+    pick: int = 0
+
+
+def step(*kinds: str, **fields: Any) -> st.SearchStrategy[Step]:  # noqa: ANN401
+    return st.builds(Step, st.sampled_from(kinds), **fields)
+
+
+work: dict[str, Any] = {
+    "key": st.sampled_from(KEYS),
+    "priority": st.sampled_from(PRIORITIES),
+    "weight": st.sampled_from((1, 1, 1, 2, 2, 3)),
+    "ago": st.sampled_from((0, 0, 1, 3, 50)),
+    "view": st.sampled_from(VIEWS),
+    "tokens": st.sampled_from((0, 0, 30)),
+    "pick": picks,
+}
+asks = step("ask", lender=st.sampled_from((0, 0, 0, 1, 2, 3)), **work)
+submits = step("submit", **work)
+others = st.one_of(
+    step("release", pick=picks),
+    step("release", pick=picks),
+    step("overtaken", pick=picks, ago=st.integers(0, 9)),
+    step("time", pick=st.sampled_from((1, 40, 90, 1_000, 40_000))),
+    step("pause", "resize", key=st.sampled_from(POOLS), pick=st.integers(0, 5)),
+    step("work", "rest", "deaf", "gone", pick=picks),
+)
+steps = st.one_of(asks, asks, submits, submits, others, others)
+histories = st.builds(
+    lambda first, settled, unsettled: (first + settled, unsettled),
+    st.sampled_from(([], [Step("work")], [Step("work")])),
+    st.lists(steps, max_size=25),
+    st.lists(steps, max_size=6),
+)
+"""What happened while the line was settled each time, and what has happened since."""
+History = tuple[list[Step], list[Step]]
+limits = st.fixed_dictionaries({name: st.integers(1, 5) for name in POOLS})
+wanted = st.lists(
+    step("ask", lender=st.sampled_from((0, 0, 0, 1, 2)), **work), min_size=1, max_size=10
+)
+
+
+class Street(Yard):
+    """A yard with two machines, and pools of every kind that a count of rows can tell all about."""
+
+    def __init__(self, open_it: Any, declared: dict[str, int]) -> None:  # noqa: ANN401
+        self.settles = True
+        super().__init__(open_it)
+        self.limits = declared
+        self.pools(
+            {name: declared[name] for name in ("host", "*/x", "a/y")},
+            a=Declared(limit=declared["a"], cooldown=50),
+            b=Declared(limit=declared["b"], reserve=(("interactive", 1), ("background", 1))),
+            r=Declared(limit=declared["r"], spacing=80, tpm=100),
+            s=Declared(limit=declared["s"], adapt="learn", cooldown=0),
+        )
+        self.run(lambda ledger: ledger.tx.add_member(Member("far", "n", 1, "", 0)))
+
+    def run(self, do: Callable[[Ledger], T]) -> T:
+        """One transaction; one by a process that does not know the limits settles nothing."""
+        if self.settles:
+            return super().run(do)
+        with self.store.transaction(write=True) as tx:
+            ledger = Ledger(tx, self.pages, self.now, self.census, "m")
+            result = do(ledger)
+            jobs.pick_up(ledger)
+            return result
+
+    def play(self, one: Step) -> None:  # noqa: C901, PLR0912 - a case for each kind
+        """Let one thing happen."""
+        held, line = self.held(), self.in_line()
+        match one.kind:
+            case "ask":
+                request = self.request(one)
+                if self.census.listening(request.member):
+                    with suppress(TooHeavyError):
+                        self.run(lambda ledger: admit.ask(ledger, request))
+            case "submit":
+                self.submit(
+                    one.key,
+                    urgency=-one.priority,
+                    since=self.now - one.ago,
+                    weight=one.weight,
+                    view=one.view,
+                )
+            case "release" if held:
+                self.release(held[one.pick % len(held)])
+            case "overtaken" if line:
+                self._overtake(line[one.pick % len(line)], one.ago)
+            case "time":
+                self.now += one.pick
+            case "pause":
+                self.run(lambda ledger: tune.pause(ledger, one.key, one.pick * 30))
+            case "resize":
+                self.run(lambda ledger: tune.set_limit(ledger, one.key, one.pick or 1))
+            case "work":
+                self.worker(f"w{one.pick % 2}")
+            case "rest":
+                self.run(partial(_stop, name=f"w{one.pick % 2}"))
+            case "deaf":
+                self.census.deaf.add((*MEMBERS, "w0", "w1")[one.pick % 6])
+            case "gone":
+                self.census.gone.add((*MEMBERS, "w0", "w1")[one.pick % 6])
+            case _:
+                pass
+
+    def request(self, one: Step) -> Request:
+        """What somebody asks for."""
+        member = MEMBERS[one.pick % 4]
+        held = self.held()
+        return Request(
+            key=one.key,
+            member=member,
+            machine="n" if member == "far" else "m",
+            weight=one.weight,
+            urgency=-one.priority,
+            since=self.now - one.ago,
+            view=one.view,
+            lender=held[-one.lender] if 0 < one.lender <= len(held) else 0,
+            tokens=one.tokens,
+        )
+
+    def _overtake(self, id: int, ago: int) -> None:
+        """Have a ticket have been overtaken in all its pools, which nobody has acted on yet."""
+
+        def do(ledger: Ledger) -> None:
+            ticket = ledger.tx.ticket(id)
+            assert ticket is not None
+            lane = next(row for row in ledger.lanes() if row.id == ticket.lane)
+            needs = admit.make_head(ledger, lane, ticket).needs
+            times = (f"{need.place}={self.now - ago + n}" for n, need in enumerate(needs))
+            ledger.tx.set_overtaken(id, ",".join(times))
+
+        self.run(do)
+
+    def bury(self) -> None:
+        """Bury the dead, as every look does that finds any."""
+        if self.read(leave.find_dead):
+            self.tidy()
+
+    def totals(self) -> Counter[str]:
+        """Seats held and at rest, counted from the rows alone."""
+
+        def count(ledger: Ledger) -> Counter[str]:
+            families: dict[tuple[int, str], int] = {}
+            for lease in ledger.tx.leases(0, 9_999):
+                for name in POOLS:
+                    if matches(name, lease.key):
+                        one = (lease.chain or -lease.id, place(name, lease.machine))
+                        families[one] = max(families.get(one, 0), lease.weight)
+            found: Counter[str] = Counter()
+            for (_, where), seats in families.items():
+                found[where] += seats
+            for rest in ledger.tx.rests():
+                found[rest.place] += rest.seats if rest.until > ledger.now else 0
+            return found
+
+        return self.read(count)
+
+
+def _stop(ledger: Ledger, name: str) -> None:
+    ledger.tx.drop_member(name)
+    ledger.unsettled = True
+
+
+@contextmanager
+def street(kind: str, declared: dict[str, int], history: History) -> Iterator[Street]:
+    """A street after a history."""
+    with tempfile.TemporaryDirectory(prefix="headgate-dryrun-") as folder:
+        it = Street(
+            lambda clock: (
+                MemoryStore(clock=clock)
+                if kind == "memory"
+                else SqliteStore(Path(folder) / "s.db", synchronous="OFF", clock=clock)
+            ),
+            declared,
+        )
+        settled, unsettled = history
+        for one in settled:
+            it.play(one)
+        it.settles = False
+        for one in unsettled:
+            it.play(one)
+        it.settles = True
+        it.bury()
+        yield it
+        it.store.close()
+
+
+def check_plan(it: Street, candidates: list[Step]) -> None:
+    """Plan, see that nothing has changed, ask for all of it at once, and compare."""
+    requests = [it.request(one) for one in candidates]
+    requests = [one for one in requests if it.census.listening(one.member)]
+    before = rows(it)
+    planned = it.read(lambda ledger: forecast(ledger, requests))
+    assert rows(it) == before
+    order = sorted(range(len(requests)), key=lambda n: (requests[n].urgency, requests[n].since, n))
+
+    def ask_all(ledger: Ledger) -> dict[int, int]:
+        ids = {}
+        for n in order:
+            with suppress(TooHeavyError):
+                ids[admit.ask(ledger, requests[n])] = n
+        return ids
+
+    ids = it.run(ask_all)
+    held = set(it.held())
+    assert {n for id, n in ids.items() if id in held} == {
+        n for n, one in enumerate(planned) if not one.reasons
+    }
+    refused = set(range(len(requests))) - set(ids.values())
+    assert {planned[n].reasons[0].code for n in refused} <= {"too_heavy"}
+    queue = [row for row in it.queue() if row.id in ids]
+    if not any(row.code == "too_heavy" for row in queue):  # else who is refused hangs on the order
+        for row in queue:
+            check_spot(it, row, planned[ids[row.id]])
+
+
+def check_spot(it: Street, row: Any, one: Forecast) -> None:  # noqa: ANN401
+    """Whoever has to wait hears what was planned."""
+    said = "; ".join(explain(reason, it.now) for reason in one.reasons)
+    assert (said, one.position) == (row.reason, row.position)
+
+
+def check_settling(it: Street) -> None:
+    """A look says who will be let in, settling does it, and then nobody waits who need not."""
+    before = it.totals()
+    viewed = any(lane.view for lane in it.read(lambda ledger: ledger.lanes()))
+    let_in = it.read(lambda ledger: {head.id for head in Survey(ledger).dry.let_in()})
+    queue = {row.id: row.code for row in it.queue()}
+    assert {id for id, code in queue.items() if code == "next"} >= let_in
+    held = set(it.held())
+
+    def unsettle(ledger: Ledger) -> None:
+        ledger.unsettled = True
+
+    it.run(unsettle)
+    assert set(it.held()) - held == let_in
+    assert not it.read(lambda ledger: Survey(ledger).stuck)
+    book = it.read(lambda ledger: ledger.book)
+    for where, seats in it.totals().items():
+        pool = book.pools[where.partition("@")[0]]
+        if pool.limit is not None and pool.learned is None and not viewed:
+            assert seats <= max(pool.limit, before[where]), f"{where} grew to {seats}"
+
+
+def check_capacity(it: Street) -> None:
+    """Capacity says that there is room exactly where one more would start."""
+    for key in KEYS:
+        for cls, urgency in (("interactive", -10), ("normal", 0), ("background", 10)):
+            found = it.read(partial(look.capacity, key=key, cls=cls))
+            like = Request(key=key, member="p", machine="m", urgency=urgency)
+            (one,) = it.read(partial(forecast, requests=[like]))
+            assert (found.code is None) == (not one.reasons)
+
+
+@patient
+@settings(usual, max_examples=250 * MORE)
+@given(limits, histories, wanted)
+def test_a_plan_is_what_happens(
+    declared: dict[str, int], history: History, candidates: list[Step]
+) -> None:
+    """Whoever a plan says would start does when all are asked for, and the others hear the same."""
+    with street("memory", declared, history) as it:
+        check_plan(it, candidates)
+
+
+@patient
+@settings(usual, max_examples=60 * MORE)
+@given(limits, histories, wanted)
+def test_a_plan_is_what_happens_on_disk(
+    declared: dict[str, int], history: History, candidates: list[Step]
+) -> None:
+    """The same on SQLite."""
+    with street("sqlite", declared, history) as it:
+        check_plan(it, candidates)
+
+
+@patient
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@settings(usual, max_examples=120 * MORE)
+@given(limits, histories)
+def test_a_look_says_who_is_next(kind: str, declared: dict[str, int], history: History) -> None:
+    """Settling lets exactly those in whom nothing blocks, up to the limits, and leaves no gap."""
+    with street(kind, declared, history) as it:
+        check_settling(it)
+
+
+@patient
+@settings(usual, max_examples=100 * MORE)
+@given(limits, histories)
+def test_capacity_is_a_plan_for_one(declared: dict[str, int], history: History) -> None:
+    """There is room for a key exactly if one more of it would start."""
+    with street("memory", declared, history) as it:
+        check_capacity(it)
