@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from headgate import __version__
 from headgate.errors import (
     CancelledWorkError,
     GateClosedError,
@@ -34,7 +35,7 @@ from headgate.ledger import admit, jobs, jobtime, leave, upstream, watch
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member, Tx
 from headgate.store.base import Store
-from headgate.store.machine import machine_id, pid_space
+from headgate.store.machine import machine_id, pid_space, process_start
 
 if TYPE_CHECKING:
     from headgate.core.rules import Rule
@@ -353,7 +354,10 @@ class Clerk:
 
     def _enrol(self, ledger: Ledger) -> None:
         me = Member(self.roll.me, self.machine, os.getpid(), pid_space(), ledger.now)
-        ledger.tx.add_member(me)
+        start = process_start(os.getpid())
+        ledger.tx.add_member(
+            me._replace(started=start, version=__version__, schema=self.store.schema)
+        )
         if watchman := watch.watchman(ledger):
             ledger.woken.add(watchman)
 

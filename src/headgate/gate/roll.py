@@ -12,7 +12,6 @@ Whoever holds the write end of `life` open is told by poll() when the last reade
 Writing a byte into `wake` wakes the process.
 """
 
-import errno
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -22,9 +21,9 @@ from pathlib import Path
 from headgate.errors import StoreUnavailableError
 from headgate.gate.strays import carriers, readers
 from headgate.ledger.rows import Member
+from headgate.store.pipe import has_reader
 
 _OLD = 3600
-_NOBODY = {errno.ENXIO, errno.ENOENT}
 
 
 class FolderRoll:
@@ -145,11 +144,7 @@ class FolderRoll:
         return [id for id in ended if id not in self.strays]
 
     def _open(self, member: str, kind: str) -> bool:
-        try:
-            os.close(os.open(self._path(member, kind), os.O_WRONLY | os.O_NONBLOCK))
-        except OSError as error:
-            return error.errno not in _NOBODY  # in doubt, alive
-        return True
+        return has_reader(self._path(member, kind))
 
     def _path(self, member: str, kind: str) -> Path:
         return self.folder / f"{member}.{kind}"
