@@ -347,8 +347,8 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
         case "h":
             tx.learn_hold(dice.choice(KEYS), number * 100)
         case "m":
-            row = Member(dice.choice(MEMBERS), "m", number, "", number)
-            tx.add_member(row._replace(schema=dice.choice([0, number])))
+            member = Member(dice.choice(MEMBERS), "m", number, "", number)
+            tx.add_member(member._replace(schema=dice.choice([0, number])))
         case "n":
             tx.set_note(dice.choice(NOTES), str(number))
         case "u":

@@ -109,8 +109,8 @@ def test_a_named_file_is_its_owners_alone(path: Path) -> None:
 
 def marked(db: apsw.Connection) -> tuple[int, int]:
     """The schema that a file says it has, and the oldest whose processes can use it."""
-    (text,) = db.execute("SELECT text FROM note WHERE name = 'schema'").fetchone()
-    return int(text), db.pragma("user_version")
+    schema = db.execute("SELECT text FROM note WHERE name = 'schema'").get
+    return int(schema), db.pragma("user_version")
 
 
 def test_an_empty_file_becomes_a_store(path: Path) -> None:

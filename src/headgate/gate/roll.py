@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from headgate.errors import StoreUnavailableError
+from headgate.gate.preload import Preloader
 from headgate.gate.strays import carriers, readers
 from headgate.ledger.rows import Member
 from headgate.store.pipe import has_reader
@@ -36,6 +37,7 @@ class FolderRoll:
         """Members kept alive only by programs that carry their mark, and those programs."""
         self._life = -1
         self._wake = -1
+        self._preloader = Preloader()
 
     def join(self) -> None:
         """Make this process known as alive; the rows that name it come later."""
@@ -53,6 +55,7 @@ class FolderRoll:
             raise StoreUnavailableError(
                 f"cannot use {self.folder}, where the store keeps its pipes: {error.strerror}"
             ) from error
+        self._preloader.start()
 
     @property
     def wake_fd(self) -> int:
@@ -71,6 +74,7 @@ class FolderRoll:
 
     def leave(self, *, remove: bool) -> None:
         """Stop being alive; `remove` the pipes too if nothing else of this member runs."""
+        self._preloader.stop()
         for fd in (self._life, self._wake):
             if fd >= 0:
                 os.close(fd)
