@@ -193,7 +193,8 @@ def test_parked_jobs_of_one_are_let_in_by_the_other(
     until(lambda: box.events("parked"))
     worker.send(signal.SIGTERM)
     worker.wait()
-    assert other.asked("why", str(id))["state"] in {"parked", "queued"}
+    assert box.state(id) in {"parked", "queued"}
+    assert other.asked("why", str(id))["id"] == id
     assert id not in {row["id"] for row in other.asked("queue")["running"]}
     scene.provider.plan(cap=50)
     other.worker()
@@ -202,6 +203,26 @@ def test_parked_jobs_of_one_are_let_in_by_the_other(
     assert one.asked("why", str(id))["exit"] == "0:0"
     for done in scene.done():
         assert done.steps == sorted(set(done.steps)), "it did a step twice"
+
+
+def test_one_of_both_tells_each_event(
+    box: JobBox, one: Version, other: Version, tmp_path: Path
+) -> None:
+    """With workers of both versions there, somebody is told of each end; kills only repeat it."""
+    told = tmp_path / "told"
+    command = f"echo $HEADGATE_SUMMARY >> {told}"
+    box.config(f"[[notify]]\nname = 'me'\ncommand = '{command}'\nevents = ['done']\n")
+    workers = [one.worker(), other.worker()]
+    ids: set[int] = set()
+    for version in (one, other, one):
+        ids.update(each.submit("--", "true") for each in (one, other))
+        until(lambda: ids == {int(line.split()[1]) for line in lines(told)})
+        workers.pop(0).kill()
+        workers.append(version.worker())
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
 
 
 def test_doctor_names_the_processes_of_another_version(
