@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         StoreCorruptError,
         StoreError,
         StoreFullError,
+        StoreInUseError,
         StoreReplacedError,
         StoreTooNewError,
         StoreUnavailableError,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
         WaitTimeoutError,
     )
     from headgate.gate import Gate, Lease, Slot
+
+__version__ = "0.1.0"
 
 __all__ = [
     "CancelledWorkError",
@@ -63,6 +66,7 @@ __all__ = [
     "StoreCorruptError",
     "StoreError",
     "StoreFullError",
+    "StoreInUseError",
     "StoreReplacedError",
     "StoreTooNewError",
     "StoreUnavailableError",

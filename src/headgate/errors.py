@@ -15,7 +15,8 @@ HeadgateError
     │   └── StoreReplacedError  the file was removed or replaced while in use
     ├── StoreFullError          no space left to write
     ├── StoreCorruptError       the file is damaged, or is no headgate store
-    └── StoreTooNewError        written by a newer headgate
+    ├── StoreTooNewError        written by a newer headgate
+    └── StoreInUseError         older processes use it that could not go on if it were upgraded
 
 Each message says what happened, where, and what to do. `exit_code` is what the command line
 returns for it.
@@ -92,3 +93,7 @@ class StoreCorruptError(StoreError):
 
 class StoreTooNewError(StoreError):
     """The store was written by a newer headgate."""
+
+
+class StoreInUseError(StoreError):
+    """Processes of an older version use the store."""

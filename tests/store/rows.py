@@ -188,7 +188,7 @@ def fill(tx: Tx) -> None:
     tx.tune(Tuned("a", "unlimited", 100, 2**62, "why"))
     tx.tune(Tuned("c", "learn", learned="[3]"))
     for member in ("p1", "p2"):
-        tx.add_member(Member(member, "m", 11, "space", 1))
+        tx.add_member(Member(member, "m", 11, "space", 1, 0, 7, "1.2", 4))
     for key in ("a/x", "a/y"):
         line = tx.lane(lane(key))
         for since in (5, 3, 9):
@@ -274,6 +274,9 @@ CHANGES: dict[str, Callable[[Tx], object]] = {
     "learn_hold, again": lambda tx: tx.learn_hold("a/x", 9_000),
     "add_member": lambda tx: tx.add_member(Member("p3", "m", 12, "", 2)),
     "add_member, again": lambda tx: tx.add_member(Member("p1", "m", 99, "", 2)),
+    "add_member, a version": lambda tx: tx.add_member(
+        Member("p1", "m", 11, "space", 1, started=8, version="1.3", schema=5)
+    ),
     "drop_member": lambda tx: tx.drop_member("p1"),
     "add_event": lambda tx: tx.add_event(happening("lost")),
     "add_member, a worker": lambda tx: tx.add_member(Member("p1", "m", 11, "space", 1, works=1)),
@@ -346,7 +349,8 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
         case "h":
             tx.learn_hold(dice.choice(KEYS), number * 100)
         case "m":
-            tx.add_member(Member(dice.choice(MEMBERS), "m", number, "", number))
+            member = Member(dice.choice(MEMBERS), "m", number, "", number)
+            tx.add_member(member._replace(schema=dice.choice([0, number])))
         case "n":
             tx.set_note(dice.choice(NOTES), str(number))
         case "u":

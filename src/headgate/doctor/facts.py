@@ -12,6 +12,7 @@ from headgate.core.views import Status
 from headgate.doctor.finding import Finding, note, ok, problem
 from headgate.errors import HeadgateError
 from headgate.gate import Gate
+from headgate.ledger.rows import Member
 from headgate.store import Store, open_store
 from headgate.store.memory import MemoryStore
 from headgate.store.urls import show_url
@@ -31,6 +32,10 @@ class Seen(NamedTuple):
     """How often work of each key was ended by `max_hold` lately."""
     clock: int = 0
     """By how many milliseconds the store's clock is ahead of the wall clock."""
+    members: tuple[Member, ...] = ()
+    """The processes that hold or wait, of whatever version, and some that were killed."""
+    schema: int = 0
+    """The newest schema that this version knows."""
 
 
 class Facts(NamedTuple):
@@ -98,7 +103,9 @@ def _look_back(store: Store) -> Seen:
         keys = {row.key for row in events} | {row.key for row in tx.held()}
         keys |= {row.key for row in tx.lanes()} | {row.key for row in tx.families()}
         usual = {key: tx.usual_hold([key]) for key in sorted(keys) if key}
+        members = tuple(tx.members())
     started, overdue = (
         Counter(row.key for row in events if row.kind == kind) for kind in ("granted", "overdue")
     )
-    return Seen(usual, started, overdue, store.now() - round(time.time() * 1000))
+    ahead = store.now() - round(time.time() * 1000)
+    return Seen(usual, started, overdue, ahead, members, store.schema)

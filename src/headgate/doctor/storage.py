@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
 
+from headgate import __version__
 from headgate.config.words import label
 from headgate.core.amounts import show_duration
-from headgate.doctor.facts import Facts
+from headgate.doctor.facts import Facts, Seen
 from headgate.doctor.finding import Finding, note, ok, problem, warning
+from headgate.gate.roll import FolderRoll
 
 _OLDEST = (3, 51, 3)
 """The first SQLite that does not corrupt a log which two connections write at the same time."""
@@ -39,6 +41,7 @@ def check(facts: Facts) -> list[Finding]:
         found += space(shutil.disk_usage(facts.path.parent).free, facts.path.parent)
     if facts.folder is not None and facts.folder.is_dir():
         found += leftovers(facts.folder)
+        found += other_versions(facts.seen, facts.folder)
     return [*found, *clock(facts.seen.clock)]
 
 
@@ -146,8 +149,6 @@ def space(free: int, folder: Path) -> Iterator[Finding]:
 
 def leftovers(folder: Path) -> Iterator[Finding]:
     """Pipes of members that have ended, and files that are none of ours."""
-    from headgate.gate.roll import FolderRoll
-
     roll = FolderRoll(folder)
     members, strange = set(), []
     for entry in folder.iterdir():
@@ -163,6 +164,24 @@ def leftovers(folder: Path) -> Iterator[Finding]:
     if strange:
         text = f"{len(strange)} files in {label(folder)} are no pipes of headgate's"
         yield warning("strange_files", text, f"see: ls -l '{label(folder)}'")
+
+
+def other_versions(seen: Seen, folder: Path) -> Iterator[Finding]:
+    """Processes of another version: they go on, and use what they know."""
+    from headgate.store.migrate import described, known_schema
+
+    roll = FolderRoll(folder)
+    others = [
+        described(member)
+        for member in seen.members
+        if (member.version, known_schema(member)) != (__version__, seen.schema)
+        and roll.listening(member.id)
+    ]
+    if others:
+        this = f"{__version__}, schema {seen.schema}"
+        text = f"processes of another version than this one ({this}) use the store"
+        advice = "they go on and nothing is lost; a worker is of the new version when started again"
+        yield note("other_versions", f"{text}: {', '.join(others)}", advice)
 
 
 def clock(ahead: int) -> Iterator[Finding]:

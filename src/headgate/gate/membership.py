@@ -3,23 +3,26 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 
+from headgate import __version__
 from headgate.gate.operation import Operation, Participant
 from headgate.gate.roll import Roll
 from headgate.ledger import watch
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Member
-from headgate.store.machine import pid_space
+from headgate.store.base import Store
+from headgate.store.machine import machine_id, pid_space, process_start
 
 
 class Membership(Participant):
     """Makes this process a member before rows name it, and wakes whom a transaction concerns."""
 
-    def __init__(self, roll: Roll, machine: str) -> None:
+    def __init__(self, roll: Roll, store: Store) -> None:
         self.roll = roll
-        self.machine = machine
+        self.machine = machine_id()
         self.joined = False
         self.on_call: Callable[[], None] | None = None
         """Told whenever there may be news; a worker, which starts jobs, has one."""
+        self._schema = store.schema
         self._joining = False
 
     def prepare(self, operations: Sequence[Operation]) -> None:
@@ -39,6 +42,9 @@ class Membership(Participant):
                 pid=os.getpid(),
                 pid_space=pid_space(),
                 joined=ledger.now,
+                started=process_start(os.getpid()),
+                version=__version__,
+                schema=self._schema,
             )
         )
         if watchman := watch.watchman(ledger):

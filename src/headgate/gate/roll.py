@@ -12,7 +12,6 @@ Whoever holds the write end of `life` open is told by poll() when the last reade
 Writing a byte into `wake` wakes the process.
 """
 
-import errno
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -20,11 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from headgate.errors import StoreUnavailableError
+from headgate.gate.preload import Preloader
 from headgate.gate.strays import carriers, readers
 from headgate.ledger.rows import Lease, Member
+from headgate.store.pipe import has_reader
 
 _OLD = 3600
-_NOBODY = {errno.ENXIO, errno.ENOENT}
 
 
 class FolderRoll:
@@ -37,6 +37,7 @@ class FolderRoll:
         """Members kept alive only by programs that carry their mark, and those programs."""
         self._life = -1
         self._wake = -1
+        self._preloader = Preloader()
 
     def join(self) -> None:
         """Make this process known as alive; the rows that name it come later."""
@@ -54,6 +55,7 @@ class FolderRoll:
             raise StoreUnavailableError(
                 f"cannot use {self.folder}, where the store keeps its pipes: {error.strerror}"
             ) from error
+        self._preloader.start()
 
     @property
     def wake_fd(self) -> int:
@@ -72,6 +74,7 @@ class FolderRoll:
 
     def leave(self, *, remove: bool) -> None:
         """Stop being alive; `remove` the pipes too if nothing else of this member runs."""
+        self._preloader.stop()
         for fd in (self._life, self._wake):
             if fd >= 0:
                 os.close(fd)
@@ -145,11 +148,7 @@ class FolderRoll:
         return [id for id in ended if id not in self.strays]
 
     def _open(self, member: str, kind: str) -> bool:
-        try:
-            os.close(os.open(self._path(member, kind), os.O_WRONLY | os.O_NONBLOCK))
-        except OSError as error:
-            return error.errno not in _NOBODY  # in doubt, alive
-        return True
+        return has_reader(self._path(member, kind))
 
     def _path(self, member: str, kind: str) -> Path:
         return self.folder / f"{member}.{kind}"

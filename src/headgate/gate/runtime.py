@@ -45,7 +45,6 @@ from headgate.ledger import leave, watch
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Tx
 from headgate.store.base import Store
-from headgate.store.machine import machine_id
 
 _PATIENCE = 3.0
 _TICK = 1.0
@@ -63,7 +62,7 @@ class Runtime:
         self.rules = settings.rules
         self.background = Background(self._turn, self._until)
         self.roll: Roll = FolderRoll(store.folder) if store.folder else HomeRoll(self.call)
-        self.membership = Membership(self.roll, machine_id())
+        self.membership = Membership(self.roll, store)
         self.transactor = Transactor(store, self.background, self._ledger)
         self.transactor.lets_in = settings.known
         self.poller = Poller(self.transactor, self.roll.me, self.call, settings.pages.gauged)

@@ -14,7 +14,11 @@ from headgate.core.pools import Tuned
 
 
 class Member(NamedTuple):
-    """A living process that holds or waits, and the machine it is on; `works` if it starts jobs."""
+    """A living process that holds or waits, and the machine it is on; `works` if it starts jobs.
+
+    `started` is when the process was, as the kernel tells it. `version` is headgate's there, and
+    `schema` the newest that it knows. All three are empty for processes of schema 3.
+    """
 
     id: str
     machine: str
@@ -22,6 +26,9 @@ class Member(NamedTuple):
     pid_space: str
     joined: int
     works: int = 0
+    started: int = 0
+    version: str = ""
+    schema: int = 0
 
 
 class Lane(NamedTuple):

@@ -26,6 +26,10 @@ class Store(Protocol):
     def folder(self) -> Path | None:
         """The folder that the processes of this store share; None if it lives in one process."""
 
+    @property
+    def schema(self) -> int:
+        """The newest layout of tables that this version knows; 0 if no other version shares it."""
+
     def now(self) -> int:
         """Milliseconds on this store's clock, which passes like time and never jumps."""
 

@@ -45,3 +45,22 @@ def pid_space() -> str:
         return str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         return ""
+
+
+def process_start(pid: int) -> int:
+    """When a process was started, as the kernel tells it; 0 if there is none.
+
+    With the number of the process it names it for good: numbers are used again, moments are not. On
+    Linux it counts clock ticks since the machine was started, which nobody can set.
+    """
+    if sys.platform == "linux":
+        try:
+            return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+        except OSError:
+            return 0
+    import psutil
+
+    try:
+        return round(psutil.Process(pid).create_time() * 1000)
+    except psutil.Error:
+        return 0

@@ -21,6 +21,7 @@ class MemoryStore:
 
     instant = True
     folder = None
+    schema = 0
 
     def __init__(self, name: str = "", *, clock: Callable[[], int] | None = None) -> None:
         self.url = f"memory://{name}"

@@ -7,7 +7,7 @@ others before it counts. Commits are durable (`synchronous=FULL`).
 import os
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -23,10 +23,13 @@ from headgate.errors import (
     StoreUnavailableError,
 )
 from headgate.store.machine import machine_id, uptime_ms
-from headgate.store.schema import migrations
+from headgate.store.migrate import Layout, layout, migrate
+from headgate.store.schema import Migration, migrations
 from headgate.store.sqlite_rows import SQL, SqliteRows
 
 _PATIENCE = 30.0
+_MIGRATIONS = migrations()
+"""Read once: a newer version may be installed over this one while its processes run."""
 
 
 class SqliteStore:
@@ -35,14 +38,20 @@ class SqliteStore:
     instant = False
 
     def __init__(
-        self, path: Path, *, synchronous: str = "FULL", clock: Callable[[], int] | None = None
+        self,
+        path: Path,
+        *,
+        synchronous: str = "FULL",
+        clock: Callable[[], int] | None = None,
+        steps: Sequence[Migration] = _MIGRATIONS,
     ) -> None:
         self.path = path
         self.url = f"sqlite://{path}"
         self.folder: Path = path.with_name(path.name + ".members")
         self._clock = clock
         self._offset = 0
-        self._version = 0
+        self._steps = steps
+        self.schema = steps[-1].schema
         with self._translated():
             if not path.parent.is_dir():
                 raise StoreUnavailableError(
@@ -79,8 +88,8 @@ class SqliteStore:
             self._same_file()
             self._run("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
-                if write and self._number("PRAGMA user_version") > self._version:
-                    self._refuse(self._number("PRAGMA user_version"))
+                if write and self._number("PRAGMA user_version") > self.schema:
+                    self._refuse(layout(self._run, self._rows))
                 yield self._rows
                 self._rows.flush()
                 self._run("COMMIT")
@@ -119,28 +128,22 @@ class SqliteStore:
             )
 
     def _migrate(self) -> None:
-        steps = migrations()
-        newest = self._version = steps[-1][0]
-        version = self._number("PRAGMA user_version")
-        if version > newest:
-            self._refuse(version)
-        if version < newest or not self._rows.note(f"clock:{machine_id()}"):
+        found = layout(self._run, self._rows)
+        if found.floor > self.schema:
+            self._refuse(found)
+        if found.schema < self.schema or not self._rows.note(f"clock:{machine_id()}"):
             with self.transaction(write=True) as rows:
-                version = self._number("PRAGMA user_version")
-                for number, script in steps:
-                    if number > version:
-                        for _ in self._run(script):
-                            pass
-                        self._run(f"PRAGMA user_version={number}")
+                migrate(self.path, self.folder, self._run, rows, self._steps)
                 if not rows.uid():
                     rows.set_note("uid", os.urandom(4).hex())
                 self._set_clock(rows)
         self._offset = int(self._rows.note(f"clock:{machine_id()}"))
 
-    def _refuse(self, version: int) -> NoReturn:
+    def _refuse(self, found: Layout) -> NoReturn:
         raise StoreTooNewError(
-            f"the store {self.path} has schema {version}, written by a newer headgate; "
-            f"this one knows up to {self._version}: upgrade headgate, or use another --store"
+            f"the store {self.path} has schema {found.schema}, written by a newer headgate, and is "
+            f"only for those that know schema {found.floor}; this one knows up to {self.schema}: "
+            "upgrade headgate, or use another --store"
         )
 
     def _set_clock(self, rows: SqliteRows) -> None:

@@ -246,7 +246,8 @@ class SqliteRows:
         return sum(known) / len(known) if known else None
 
     def add_member(self, row: Member) -> None:
-        self._do("add_member", *row)
+        self._do("add_member", *row[:6])
+        self._do("add_process", row.id, row.started, row.version, row.schema)
 
     def drop_member(self, id: str) -> None:
         self._do("drop_member", id)

@@ -23,6 +23,7 @@ from headgate.core.vigil import Terms, Verdict, Vigil, fit_to_show
 from headgate.errors import HeadgateError, HoldExpiredError
 from headgate.gate import Gate, Lease
 from headgate.gate.crew import Taken
+from headgate.gate.preload import PACKAGES, preload
 from headgate.gate.strays import MARK, carriers, end, family
 from headgate.ledger.jobs import MAX_HOLD
 from headgate.runner.child import MINDED, Child
@@ -81,24 +82,15 @@ _settings: "list[config.Watched]" = []
 
 
 def warm(path: Path | None) -> None:
-    """Load what every runner needs, once for all: they are forked from whoever did this."""
-    for name in _NEEDED:
+    """Load what every runner needs, once for all: they are forked from whoever did this.
+
+    All of it, so that neither they nor their worker load anything after an upgrade.
+    """
+    for name in ("ctypes", "json", "psutil", "tomllib"):
         import_module(name)
+    preload((*PACKAGES, "ledger", "notify", "runner", "store", "work"))
     _settings[:] = [config.Watched(path)]
     all_profiles(_settings[0].config)
-
-
-_NEEDED = (
-    "ctypes",
-    "json",
-    "psutil",
-    "tomllib",
-    "headgate.config.check",
-    "headgate.core.verdicts",
-    "headgate.gate.crew",
-    "headgate.gate.jobs",
-    "headgate.store.sqlite",
-)
 
 
 class Runner:

@@ -1,5 +1,6 @@
 -- One row per fact. What is used is counted from the rows of `lease` and `rest` in the transaction
 -- that decides; there is no counter that could drift.
+-- lives with: 1
 
 CREATE TABLE note (
     name TEXT PRIMARY KEY,

@@ -1,4 +1,5 @@
 -- What pools have learned, and what leases must remember for it.
+-- lives with: 2
 
 ALTER TABLE pool ADD COLUMN learned TEXT NOT NULL DEFAULT '';
 

@@ -1,5 +1,6 @@
 -- Durable work. A job that waits has a ticket that belongs to no process (its lane to no machine),
 -- one that runs has a lease; both have the job's own id, so that no job can run twice at once.
+-- lives with: 3
 
 ALTER TABLE member ADD COLUMN works INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lease ADD COLUMN job INTEGER NOT NULL DEFAULT 0;

@@ -161,11 +161,16 @@ SELECT mean FROM history WHERE key = ?
 -- name: add_member
 INSERT OR REPLACE INTO member VALUES (?, ?, ?, ?, ?, ?)
 
+-- name: add_process
+INSERT OR REPLACE INTO process VALUES (?, ?, ?, ?)
+
 -- name: drop_member
 DELETE FROM member WHERE id = ?
 
 -- name: members
-SELECT id, machine, pid, pid_space, joined, works FROM member ORDER BY joined, id
+SELECT m.id, machine, pid, pid_space, joined, works, coalesce(started, 0), coalesce(version, ''),
+    coalesce(schema, 0)
+FROM member AS m LEFT JOIN process ON process.member = m.id ORDER BY joined, m.id
 
 -- name: add_event
 INSERT INTO event (at, kind, work, key, task, pool, text) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id

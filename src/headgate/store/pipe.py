@@ -1,0 +1,16 @@
+"""Whether anybody reads a named pipe: the kernel's word on who is alive."""
+
+import errno
+import os
+from pathlib import Path
+
+_NOBODY = {errno.ENXIO, errno.ENOENT}
+
+
+def has_reader(path: Path) -> bool:
+    """Opening a pipe for writing fails at once if nobody reads it; in doubt, somebody does."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError as error:
+        return error.errno not in _NOBODY
+    return True
