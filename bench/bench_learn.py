@@ -22,7 +22,8 @@ from common import Figure, folder, micro, ratio
 
 from headgate import Gate
 from headgate.config import Watched
-from headgate.core import law, readings
+from headgate.core import readings
+from headgate.core.kept import LEARNED, SIGHT
 from headgate.core.law import Bar, Learned
 from headgate.core.pools import LEARN, OFF, Declared, Tuned, UsageSource
 from headgate.core.readings import LAGS, SETTLES, Guess, Sight
@@ -121,7 +122,7 @@ class _Side:
         it = Learned(SEATS - 4, SEATS, best=SEATS - 4, sure=SEATS - 4, epoch=3, refusals=3)
         bar = Bar(SEATS - 3, 1.5, clock.now - 3_600_000, clock.now + 86_400_000)
         it = it._replace(bars=(bar,), refused_at=bar.at, heard=True)
-        self._row = Tuned(POOL, learned=law.dump(it) if learns else "")
+        self._row = Tuned(POOL, learned=LEARNED.write(it) if learns else "")
 
     def prepare(self) -> None:
         """Let time pass, undo what the last refusal did, and read the usage when it is due."""
@@ -136,7 +137,7 @@ class _Side:
             lags, settles = (Guess((1.5,) * len(of), (0.25,) * len(of)) for of in (LAGS, SETTLES))
             reading = Reading(HELD + 1.5, SEATS)
             sight = Sight(now, now, reading, samples=500, lags=lags, settles=settles, roomy=now)
-            ledger.tx.set_note(f"usage:{POOL}", readings.dump(sight))
+            ledger.tx.set_note(f"usage:{POOL}", SIGHT.write(sight))
             outlook.sight(ledger, POOL)  # whoever keeps a reading looks at it to settle the line
 
     def do(self, what: Callable[[Ledger], T]) -> T:

@@ -4,9 +4,11 @@ from typing import NamedTuple
 
 from headgate.core import line
 from headgate.core.amounts import priority_class
+from headgate.core.kept import OVERTAKEN, Overtaken
 from headgate.core.line import Head, Moves, Need, Order
+from headgate.core.texts import Unreadable
 from headgate.errors import TooHeavyError
-from headgate.ledger import jobs, learn, leave
+from headgate.ledger import jobs, learn, leave, unreadable
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lane, Lease, Ticket
 
@@ -162,16 +164,24 @@ def make_head(ledger: Ledger, lane: Lane, ticket: Ticket) -> Head:
         view=lane.view,
         tokens=ticket.tokens,
     )
-    return Head(ticket.order, lane.id, lane.cls, needs, _read_times(ticket.overtaken))
+    overtaken = _read_times(ledger, ticket.overtaken, needs)
+    return Head(ticket.order, lane.id, lane.cls, needs, overtaken)
 
 
 def _write_times(times: dict[str, int]) -> str:
-    return ",".join(f"{where}={time}" for where, time in times.items())
+    return OVERTAKEN.write(tuple(Overtaken(where, at) for where, at in times.items()))
 
 
-def _read_times(text: str) -> dict[str, int]:
-    pairs = (part.rpartition("=") for part in text.split(",") if part)
-    return {where: int(time) for where, _, time in pairs}
+def _read_times(ledger: Ledger, text: str, needs: tuple[Need, ...]) -> dict[str, int]:
+    """Where and when a ticket was overtaken; everywhere and long ago if that cannot be read."""
+    if not text:
+        return {}
+    found = OVERTAKEN.read(text)
+    if isinstance(found, Unreadable):
+        instead = "seats are kept for it wherever it waits"
+        unreadable.remember(ledger, "overtaken", text, "where a ticket was overtaken", instead)
+        return {need.place: 0 for need in needs}
+    return {one.place: one.at for one in found or ()}
 
 
 def _grant_ticket(ledger: Ledger, lane: Lane, ticket: Ticket) -> None:
