@@ -94,8 +94,9 @@ DEAR_PACE = Pace(served=MOST, clean=8, after=8, after_mean=1.0)
 
 
 def fixed(limit: int) -> Learned:
-    """A limit that stays: the level above it is barred, and nobody may try it."""
-    return Learned(limit, limit, bars=(Bar(limit + 1, 1.0, 0, FOREVER),))
+    """A limit that stays: it is entered one at a time, and nobody may try the level above it."""
+    bar = Bar(limit + 1, 1.0, 0, FOREVER)
+    return Learned(limit, limit, sure=0, bars=(bar,), heard=True, answered=True)
 
 
 def full_meter(now: int) -> Meter:

@@ -130,7 +130,8 @@ def pace(ledger: "Ledger", pool: str) -> law.Pace:
 
 def meter(ledger: "Ledger", where: str) -> rates.Meter:
     """What the rates of a place were charged."""
-    said = (where, "what its rates were charged", "this minute counts as used up")
+    pool = HOST if where.startswith(f"{HOST}@") else where
+    said = (pool, "what its rates were charged", "this minute counts as used up")
     careful = partial(kept.full_meter, ledger.now)
     found = unreadable.read(ledger, f"meter:{where}", kept.METER, said, careful)
     return rates.Meter() if found is None else found
