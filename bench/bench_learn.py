@@ -13,7 +13,7 @@ the ratio is 1.00x: that says nothing. The lines about the processor leave the d
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -32,7 +32,7 @@ from headgate.gate.lease import Lease
 from headgate.ledger import admit, learn, leave, outlook
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages
-from headgate.ledger.rows import Member
+from headgate.sim.census import SimulatedCensus
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -161,20 +161,6 @@ class _Side:
         raise NotImplementedError
 
 
-class _Everybody:
-    """A census in which nobody ever dies."""
-
-    def dead(self, members: Iterable[tuple[Member, Callable[[], list[str]]]]) -> list[str]:
-        return []
-
-    def listening(self, member: str) -> bool:
-        return True
-
-    def alive(self, member: str) -> bool:
-        """Everybody is."""
-        return True
-
-
 class _Books(_Side):
     """One transaction for each step, as the clerk makes them."""
 
@@ -183,6 +169,7 @@ class _Books(_Side):
         source = UsageSource("python", every=EVERY) if usage else None
         pool = Declared(limit=SEATS, cooldown=COOLDOWN, adapt=adapt, usage=source)
         self._store = store
+        self._census = SimulatedCensus("me")
         self._pages = Pages({POOL: pool, "host": Declared(limit=HOST_SEATS)})
         self.prepare()
         for _ in range(HELD):
@@ -190,7 +177,7 @@ class _Books(_Side):
 
     def do(self, what: Callable[[Ledger], T]) -> T:
         with self._store.transaction(write=True) as tx:
-            ledger = Ledger(tx, self._pages, self._store.now(), _Everybody(), "here")
+            ledger = Ledger(tx, self._pages, self._store.now(), self._census, "here")
             result = what(ledger)
             while ledger.unsettled:
                 admit.settle(ledger)

@@ -380,7 +380,7 @@ class Machine(RuleBasedStateMachine):
         """A process and its programs end; nothing is learned from that."""
         member = self.members[pick % len(self.members)]
         for lab in self.labs:
-            lab.census.gone.add(member)
+            lab.census.end(member)
 
         def tidy(ledger: Ledger) -> None:
             leave.sweep(ledger)
@@ -391,7 +391,7 @@ class Machine(RuleBasedStateMachine):
             now = after.learned[pool]
             assert was is None or now is None or now._replace(probe=0) == was._replace(probe=0)
         for lab in self.labs:
-            lab.census.gone.discard(member)
+            lab.census.join(member)
             row = Member(member, "m", 1, "", 0)
             lab.run(lambda ledger, row=row: ledger.tx.add_member(row))  # type: ignore[misc]
 
