@@ -13,7 +13,7 @@ the ratio is 1.00x: that says nothing. The lines about the processor leave the d
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -22,7 +22,8 @@ from common import Figure, folder, micro, ratio
 
 from headgate import Gate
 from headgate.config import Watched
-from headgate.core import law, readings
+from headgate.core import readings
+from headgate.core.kept import LEARNED, SIGHT
 from headgate.core.law import Bar, Learned
 from headgate.core.pools import LEARN, OFF, Declared, Tuned, UsageSource
 from headgate.core.readings import LAGS, SETTLES, Guess, Sight
@@ -31,7 +32,7 @@ from headgate.gate.lease import Lease
 from headgate.ledger import admit, learn, leave, outlook
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages
-from headgate.ledger.rows import Member
+from headgate.sim.census import SimulatedCensus
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -121,7 +122,7 @@ class _Side:
         it = Learned(SEATS - 4, SEATS, best=SEATS - 4, sure=SEATS - 4, epoch=3, refusals=3)
         bar = Bar(SEATS - 3, 1.5, clock.now - 3_600_000, clock.now + 86_400_000)
         it = it._replace(bars=(bar,), refused_at=bar.at, heard=True)
-        self._row = Tuned(POOL, learned=law.dump(it) if learns else "")
+        self._row = Tuned(POOL, learned=LEARNED.write(it) if learns else "")
 
     def prepare(self) -> None:
         """Let time pass, undo what the last refusal did, and read the usage when it is due."""
@@ -136,7 +137,7 @@ class _Side:
             lags, settles = (Guess((1.5,) * len(of), (0.25,) * len(of)) for of in (LAGS, SETTLES))
             reading = Reading(HELD + 1.5, SEATS)
             sight = Sight(now, now, reading, samples=500, lags=lags, settles=settles, roomy=now)
-            ledger.tx.set_note(f"usage:{POOL}", readings.dump(sight))
+            ledger.tx.set_note(f"usage:{POOL}", SIGHT.write(sight))
             outlook.sight(ledger, POOL)  # whoever keeps a reading looks at it to settle the line
 
     def do(self, what: Callable[[Ledger], T]) -> T:
@@ -160,20 +161,6 @@ class _Side:
         raise NotImplementedError
 
 
-class _Everybody:
-    """A census in which nobody ever dies."""
-
-    def dead(self, members: Iterable[tuple[Member, Callable[[], list[str]]]]) -> list[str]:
-        return []
-
-    def listening(self, member: str) -> bool:
-        return True
-
-    def alive(self, member: str) -> bool:
-        """Everybody is."""
-        return True
-
-
 class _Books(_Side):
     """One transaction for each step, as a process makes them."""
 
@@ -182,6 +169,7 @@ class _Books(_Side):
         source = UsageSource("python", every=EVERY) if usage else None
         pool = Declared(limit=SEATS, cooldown=COOLDOWN, adapt=adapt, usage=source)
         self._store = store
+        self._census = SimulatedCensus("me")
         self._pages = Pages({POOL: pool, "host": Declared(limit=HOST_SEATS)})
         self.prepare()
         for _ in range(HELD):
@@ -189,7 +177,7 @@ class _Books(_Side):
 
     def do(self, what: Callable[[Ledger], T]) -> T:
         with self._store.transaction(write=True) as tx:
-            ledger = Ledger(tx, self._pages, self._store.now(), _Everybody(), "here")
+            ledger = Ledger(tx, self._pages, self._store.now(), self._census, "here")
             result = what(ledger)
             while ledger.unsettled:
                 admit.settle(ledger)

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.core.kept import LEARNED
 from headgate.core.keys import HOST, NO_KEY
-from headgate.core.law import Learned, begin, dump
+from headgate.core.law import Learned, begin
 from headgate.core.pools import (
     COOLDOWN,
     DEFAULTS,
@@ -208,7 +209,7 @@ def test_what_was_learned_counts_for_the_limit_it_was_learned_below(
     counts: bool,  # noqa: FBT001
 ) -> None:
     """It sets the limit while that is what it began with, and only in a pool that learns."""
-    row = Tuned("a", limit, learned=dump(learned))
+    row = Tuned("a", limit, learned=LEARNED.write(learned))
     most = limit if isinstance(limit, int) else None
     fresh = None if limit == UNLIMITED else begin(most)
     pool = book({}, [row]).pools["a"]

@@ -13,10 +13,11 @@ from headgate.ledger import admit, leave, look, tune
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member
+from headgate.sim.census import SimulatedCensus
 from headgate.store import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
-from tests.ledger.test_machine import STEADY, FakeCensus
+from tests.ledger.test_machine import STEADY
 
 T = TypeVar("T")
 
@@ -30,10 +31,11 @@ class World:
 
     def __init__(self, open_it: Callable[[Callable[[], int]], Store]) -> None:
         self.now = 1_000_000
-        self.census = FakeCensus()
+        self.census = SimulatedCensus()
         self.store = open_it(lambda: self.now)
         self.pages = Pages({}, STEADY)
         for member in ("p", "q", "r"):
+            self.census.join(member)
             row = Member(member, "m", 1, "", 0)
             self.run(partial(_join, row=row))
 
@@ -222,11 +224,11 @@ def test_an_orphaned_lease_outlives_its_ticket(world: World) -> None:
     world.pools({"host": 1})
     held = world.ask()
     world.ask()
-    world.census.deaf.add("p")
+    world.census.orphan("p")
     other = world.ask(member="q")
     assert world.held() == [held]
     assert world.waiting() == [other]
-    world.census.gone.add("p")
+    world.census.end("p")
     world.tidy()
     assert world.held() == [other]
 
@@ -235,7 +237,7 @@ def test_a_dead_holder_is_noticed_by_whoever_asks(world: World) -> None:
     """Nobody waits for the seat of the dead: the next to ask gets it in the same transaction."""
     world.pools({"host": 1})
     world.ask()
-    world.census.gone.add("p")
+    world.census.end("p")
     mine = world.ask(member="q")
     assert world.held() == [mine]
 
@@ -247,7 +249,7 @@ def test_the_dead_in_line_hold_nobody_up(world: World) -> None:
     for _ in range(3):
         world.ask(member="p")
     mine = world.ask(member="r")
-    world.census.gone.add("p")
+    world.census.end("p")
     world.release(first)
     assert world.held() == [mine]
     assert world.waiting() == []

@@ -151,9 +151,9 @@ class Street(Yard):
             case "rest":
                 self.run(partial(_stop, name=f"w{one.pick % 2}"))
             case "deaf":
-                self.census.deaf.add((*MEMBERS, "w0", "w1")[one.pick % 6])
+                self.census.orphan((*MEMBERS, "w0", "w1")[one.pick % 6])
             case "gone":
-                self.census.gone.add((*MEMBERS, "w0", "w1")[one.pick % 6])
+                self.census.end((*MEMBERS, "w0", "w1")[one.pick % 6])
             case _:
                 pass
 

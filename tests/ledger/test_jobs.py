@@ -59,7 +59,7 @@ def test_without_a_worker_jobs_hold_nobody_up(yard: Yard) -> None:
 def test_a_worker_that_is_gone_is_none(yard: Yard) -> None:
     """A worker whose process has ended, or that was discharged, is given nothing."""
     yard.worker()
-    yard.census.deaf.add("w")
+    yard.census.orphan("w")
     id = yard.submit()
     assert yard.spot(id) == (1, "no_worker")
     yard.worker("v")
@@ -158,6 +158,7 @@ def test_many_jobs_are_shared_among_workers(yard: Yard) -> None:
 
     def join(ledger: Ledger) -> None:
         for name in ("v", "w"):
+            yard.census.join(name)
             ledger.tx.add_member(Member(name, "m", 1, "", ledger.now, works=1))
         ledger.unsettled = True
 
@@ -173,7 +174,7 @@ def test_a_job_whose_runner_was_killed_can_be_adopted(yard: Yard) -> None:
     assert yard.do(jobs.adopt, id, me="v") is None, "it is not even started"
     yard.begin(id)
     assert yard.do(jobs.adopt, id, me="v") is None, "its runner lives"
-    yard.census.deaf.add(f"r{id}")
+    yard.census.orphan(f"r{id}")
     yard.tidy()
     assert yard.state(id) == "running"
     unminded = yard.read(jobs.unminded)
@@ -238,7 +239,7 @@ def test_a_limit_holds_for_jobs_and_others_together(yard: Yard) -> None:
     yard.worker()
     starting, running = yard.submit(), yard.submit()
     yard.begin(running)
-    yard.census.deaf.add(f"r{running}")
+    yard.census.orphan(f"r{running}")
     person = yard.ask(member="q")
     late = yard.ask(member="q")
     assert yard.use("a") == 3

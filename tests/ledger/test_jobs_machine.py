@@ -27,10 +27,11 @@ from headgate.ledger.jobs import Draft
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member, Tx
 from headgate.ledger.survey import Survey
+from headgate.sim.census import SimulatedCensus
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
-from tests.ledger.test_machine import STEADY, Crash, FakeCensus, patient, usual
+from tests.ledger.test_machine import STEADY, Crash, patient, usual
 from tests.ledger.yard import BADLY, GONE, REFUSED, WELL
 
 LIMITS = {"host": 4, "a": 2, "a/x": 1, "b": 3}
@@ -48,7 +49,7 @@ class JobMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 10_000_000
-        self.census = FakeCensus()
+        self.census = SimulatedCensus()
         self.folder = Path(tempfile.mkdtemp(prefix="headgate-jobs-"))
         path = self.folder / "store.db"
         self.limits = dict(LIMITS)
@@ -251,16 +252,16 @@ class JobMachine(RuleBasedStateMachine):
 
     def _die(self, names: list[str], pick: int, *, noticed: bool, deaf: bool = False) -> None:
         if names:
-            (self.census.deaf if deaf else self.census.gone).add(names[pick % len(names)])
+            (self.census.orphan if deaf else self.census.end)(names[pick % len(names)])
         if noticed:
             self.tidy()
 
     @rule(pick=picks)
     def program_ends(self, pick: int) -> None:
         """A program that outlived its runner ends, too."""
-        names = sorted(self.census.deaf - self.census.gone)
+        names = sorted(self.census.orphans())
         if names:
-            self.census.gone.add(names[pick % len(names)])
+            self.census.end(names[pick % len(names)])
 
     @rule(pick=picks)
     def adopt(self, pick: int) -> None:
@@ -445,6 +446,8 @@ def _close(ledger: Ledger) -> None:
 
 
 def _join(ledger: Ledger, name: str, works: int = 0) -> None:
+    assert isinstance(ledger.census, SimulatedCensus)
+    ledger.census.join(name)
     ledger.tx.add_member(Member(name, "m", 1, "", ledger.now, works))
     ledger.unsettled = True
 

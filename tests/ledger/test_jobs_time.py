@@ -68,14 +68,14 @@ def test_what_was_started_never_expires(yard: Yard) -> None:
     yard.do(hands.hold, first)
     yard.wait(DAY)
     assert yard.state(first) == "held"
-    yard.census.deaf.add("w")
+    yard.census.orphan("w")
     yard.do(hands.let_go, first)
     yard.wait(DAY)
     assert yard.state(first) == "queued"
     yard.worker("v")
     yard.begin(first, worker="v")
     yard.finish(first, BADLY)
-    yard.census.deaf.add("v")
+    yard.census.orphan("v")
     yard.wait(DAY)
     yard.wait(DAY)
     assert yard.state(first) == "queued"

@@ -113,9 +113,9 @@ class Lab(World):
 
     def bury(self, member: str) -> None:
         """A process and all of its programs end, and another one takes its name."""
-        self.census.gone.add(member)
+        self.census.end(member)
         self.tidy()
-        self.census.gone.discard(member)
+        self.census.join(member)
         self.run(lambda ledger: ledger.tx.add_member(Member(member, "m", 1, "", 0)))
 
     def kinds(self) -> list[str]:

@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from headgate.core import law, readings
+from headgate.core.kept import SIGHT, read_sent
 from headgate.core.keys import matches
 from headgate.core.law import Learned
 from headgate.core.leases import PENDING
 from headgate.core.pools import LEARN, Declared
+from headgate.core.readings import Sight
 from headgate.core.signals import ACCEPTED, CONCURRENCY, OVERLOADED, QUOTA, RATE, Reading, Signal
 from headgate.ledger import admit, learn, leave, outlook, tune, upstream
 from headgate.ledger.admit import Request
@@ -177,9 +178,9 @@ class Machine(RuleBasedStateMachine):
             assert limit == most
             return
         levels = [
-            law.read_sent(text).level
+            mark.level
             for row in shot.leases.values()
-            for name, _, text in (part.rpartition("=") for part in row.sent.split(","))
+            for name, mark in read_sent(row.sent) or ()
             if name == pool
         ]
         self.explored[pool] = max(self.explored[pool], *levels, most or 0, 2)
@@ -189,10 +190,8 @@ class Machine(RuleBasedStateMachine):
             row.id
             for row in shot.leases.values()
             if row.id > self.regime[pool] and row.answer == PENDING
-            for part in row.sent.split(",")
-            if part.startswith(f"{pool}=")
-            and law.read_sent(part.rpartition("=")[2]).probe
-            and law.read_sent(part.rpartition("=")[2]).epoch == it.epoch
+            for name, mark in read_sent(row.sent) or ()
+            if name == pool and mark.probe and mark.epoch == it.epoch
         ]
         assert len(probes) <= 1
         assert set(probes) <= {it.probe} or not it.probe
@@ -361,7 +360,8 @@ class Machine(RuleBasedStateMachine):
         late = self.labs[0].now - ago < seen.at
         new = set(after.leases) - set(before.leases)
         if reading is None or late:
-            kept = readings.load(after.notes["usage:u"])
+            kept = SIGHT.read(after.notes["usage:u"])
+            assert isinstance(kept, Sight)
             assert (kept.reading, kept.at) == (seen.reading, seen.at)
             limit_now = after.limits["u"]
             if new and limit_now is not None:
@@ -382,7 +382,7 @@ class Machine(RuleBasedStateMachine):
         """A process and its programs end; nothing is learned from that."""
         member = self.members[pick % len(self.members)]
         for lab in self.labs:
-            lab.census.gone.add(member)
+            lab.census.end(member)
 
         def tidy(ledger: Ledger) -> None:
             leave.sweep(ledger)
@@ -393,7 +393,7 @@ class Machine(RuleBasedStateMachine):
             now = after.learned[pool]
             assert was is None or now is None or now._replace(probe=0) == was._replace(probe=0)
         for lab in self.labs:
-            lab.census.gone.discard(member)
+            lab.census.join(member)
             row = Member(member, "m", 1, "", 0)
             lab.run(lambda ledger, row=row: ledger.tx.add_member(row))  # type: ignore[misc]
 

@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from copy import deepcopy
 from itertools import pairwise
@@ -20,6 +20,7 @@ from headgate.errors import TooHeavyError
 from headgate.ledger import admit, leave, look, tune
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member, Tx
+from headgate.sim.census import SimulatedCensus
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -42,23 +43,6 @@ DECLARED = {
 
 class Crash(Exception):
     """The process died in the middle of a transaction."""
-
-
-class FakeCensus:
-    """Members die when the test says so. The deaf have ended, but programs of theirs live on."""
-
-    def __init__(self) -> None:
-        self.gone: set[str] = set()
-        self.deaf: set[str] = set()
-
-    def dead(self, members: Iterable[tuple[Member, Callable[[], list[str]]]]) -> list[str]:
-        return [member.id for member, _ in members if member.id in self.gone]
-
-    def listening(self, member: str) -> bool:
-        return bool(member) and member not in self.gone | self.deaf
-
-    def alive(self, member: str) -> bool:
-        return member not in self.gone
 
 
 class Op(NamedTuple):
@@ -119,7 +103,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.model = Model(now=10 * DAY)
         self.wall = 1_800_000_000.0
-        self.census = FakeCensus()
+        self.census = SimulatedCensus()
         self.machines: dict[str, str] = {}
         self.views: dict[int, str] = {}
         self.totals: dict[str, int] = {}
@@ -233,7 +217,7 @@ class Machine(RuleBasedStateMachine):
         if member is None:
             return
         self.model.dead.add(member)
-        self.census.gone.add(member)
+        self.census.end(member)
         waits = any(one.member == member for one in self.model.tickets)
         holds = any(one.member == member for one in self.model.leases)
         if at_once or (waits and holds):
@@ -247,7 +231,7 @@ class Machine(RuleBasedStateMachine):
         if member in self.model.dead:
             return
         self.model.deaf.add(member)
-        self.census.deaf.add(member)
+        self.census.orphan(member)
         if at_once:
             self.transact([Op("tidy")])
 
@@ -375,6 +359,7 @@ class Machine(RuleBasedStateMachine):
         match op.kind:
             case "join":
                 row = Member(op.key, self.machines[op.key], 1, "", ledger.now)
+                self.census.join(op.key)
                 ledger.tx.add_member(row)
             case "ask":
                 request = admit.Request(
@@ -532,7 +517,7 @@ class Machine(RuleBasedStateMachine):
             with store.transaction(write=False) as tx:
                 members = {row.id for row in tx.members()}
                 holders = {row.member for row in tx.leases(0, 10_000)}
-                assert not members & self.census.gone
+                assert all(self.census.alive(member) for member in members)
                 assert holders <= members
 
 

@@ -93,7 +93,7 @@ def test_the_dead_do_not_count(world: World) -> None:
     world.ask(member="q")
     world.now += 2_000
     assert starts(world, want()) == [False]
-    world.census.gone.add("q")
+    world.census.end("q")
     assert starts(world, want()) == [True]
 
 

@@ -12,8 +12,9 @@ from headgate.ledger import admit, leave
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member
+from headgate.sim.census import SimulatedCensus
 from headgate.store.memory import MemoryStore
-from tests.ledger.test_machine import STEADY, FakeCensus
+from tests.ledger.test_machine import STEADY
 
 LEFT, RIGHT, BOTH = "a/other", "b/x", "a/x"
 """The pool `a` takes the first and the last, the pool `*/x` the second and the last."""
@@ -28,7 +29,7 @@ class Traffic:
         declared = {"host": Declared(limit=UNLIMITED)}
         declared |= {name: Declared(limit=n) for name, n in limits.items()}
         self.pages = Pages(declared, STEADY)
-        self.census = FakeCensus()
+        self.census = SimulatedCensus("p")
         self.ends: list[tuple[int, int]] = []
         self.granted: list[tuple[int, str]] = []
         self.hold: dict[str, Callable[[], int]] = {}

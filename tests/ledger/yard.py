@@ -25,6 +25,7 @@ class Yard(World):
         """Somebody who starts jobs."""
 
         def join(ledger: Ledger) -> None:
+            self.census.join(name)
             ledger.tx.add_member(Member(name, "m", 1, "", ledger.now, works=1))
             ledger.unsettled = True
 
@@ -43,6 +44,7 @@ class Yard(World):
         me = runner or f"r{id}"
 
         def do(ledger: Ledger) -> Job | None:
+            self.census.join(me)
             ledger.tx.add_member(Member(me, "m", 2, "", ledger.now))
             return jobs.begin(ledger, id, worker, me)
 
@@ -66,7 +68,8 @@ class Yard(World):
 
     def die(self, *members: str) -> None:
         """Members end, with all their programs, and someone notices."""
-        self.census.gone |= set(members)
+        for member in members:
+            self.census.end(member)
         self.tidy()
 
     def wait(self, ms: int) -> None:

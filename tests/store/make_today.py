@@ -65,7 +65,7 @@ def _run(yard: Yard) -> None:
     yard.begin(yard.submit("c/x", name="running"))
     adopted = yard.submit("c/x", name="adopted")
     yard.begin(adopted)
-    yard.census.deaf.add(f"r{adopted}")
+    yard.census.orphan(f"r{adopted}")
     yard.do(jobs.adopt, adopted, me="v")
     yard.submit("c/x", name="starting")
 

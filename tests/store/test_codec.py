@@ -58,8 +58,8 @@ def _again(row: Job) -> Job:
 def _names(table: str) -> list[str]:
     """The columns of a table, in the order in which SQLite gives them."""
     db = apsw.Connection(":memory:")
-    for _, script in migrations():
-        db.execute(script)
+    for step in migrations():
+        db.execute(step.script)
     found = [str(row[1]) for row in db.execute(f"PRAGMA table_info({table})")]
     db.close()
     return found

@@ -72,7 +72,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def today(path: Path) -> Iterator[Today]:
     it = Today(lambda clock: SqliteStore(path, synchronous="OFF", clock=clock))
-    it.census.deaf.add(f"r{it.named['adopted']}")
+    it.census.orphan(f"r{it.named['adopted']}")
     yield it
     it.store.close()
 

@@ -81,6 +81,7 @@ _STYLES = {
     "lost": "red",
     "notify_failed": "red",
     "overdue": "red",
+    "unreadable": "red",
     "usage_failed": "red",
     "cancelled": "yellow",
     "limit_reduced": "yellow",

@@ -14,7 +14,7 @@ MOST = 1_000_000
 """The largest limit, weight or priority."""
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_LONGEST_MS = 366 * _UNITS["d"]
+LONGEST_MS = 366 * _UNITS["d"]
 LONGEST = "366d"
 """The longest duration."""
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)(?:b|([kmgt])(i?)b?)?")
@@ -28,7 +28,7 @@ def parse_duration(value: object, what: str = "duration", *, bounded: bool = Tru
     """
     total: float | None = None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        total = min(value, _LONGEST_MS) * 1_000
+        total = min(value, LONGEST_MS) * 1_000
     elif isinstance(value, str) and value.isascii():
         text = value.strip().lower().replace(" ", "")
         try:
@@ -41,7 +41,7 @@ def parse_duration(value: object, what: str = "duration", *, bounded: bool = Tru
             f"bad {what} {shown(value)}: "
             "expected a time such as 2s, 500ms, 1m30s, 1h or 30 (seconds)"
         )
-    if total > _LONGEST_MS and (bounded or math.isinf(total)):
+    if total > LONGEST_MS and (bounded or math.isinf(total)):
         raise UsageError(f"bad {what} {shown(value)}: at most {LONGEST} is allowed")
     return round(total)
 

@@ -20,7 +20,6 @@ refusal are seen to be no slower than others, refusals cost nothing but good man
 hundreds of served requests buy a try at the next level.
 """
 
-from functools import lru_cache
 from math import exp, log, sqrt
 from typing import NamedTuple
 
@@ -336,51 +335,3 @@ def price(pace: Pace) -> str:
     if slower + 0.7 * error < log(1.25):
         return FREE
     return DEAR if slower - 0.7 * error > log(1.1) else UNKNOWN
-
-
-def write_sent(sent: Sent) -> str:
-    """As text, to be kept."""
-    flags = sent.probe + 2 * sent.cooling + 4 * sent.after
-    return f"{sent.epoch}/{sent.level}/{flags}"
-
-
-@lru_cache(maxsize=1024)
-def read_sent(text: str) -> Sent:
-    """From text."""
-    epoch, level, flags = map(int, text.split("/"))
-    return Sent(epoch, level, bool(flags & 1), bool(flags & 2), bool(flags & 4))
-
-
-def write_pace(pace: Pace) -> str:
-    """As text, to be kept."""
-    return " ".join(f"{field:.9g}" for field in pace)
-
-
-@lru_cache(maxsize=64)
-def read_pace(text: str) -> Pace:
-    """From text."""
-    served, clean, mean, spread, after, after_mean, after_spread = map(float, text.split())
-    return Pace(int(served), int(clean), mean, spread, int(after), after_mean, after_spread)
-
-
-def dump(it: Learned) -> str:
-    """As text, to be kept."""
-    import json
-
-    return json.dumps(it, separators=(",", ":"))
-
-
-@lru_cache(maxsize=64)
-def load(text: str) -> Learned | None:
-    """From text; None if it is none, or of another version."""
-    if not text:
-        return None
-    import json
-
-    try:
-        found = Learned(*json.loads(text))
-        if not (type(found.limit) is type(found.base) is int and found.limit >= 1):
-            return None
-        return found._replace(bars=tuple(Bar(*bar) for bar in found.bars))
-    except (ValueError, TypeError, RecursionError):
-        return None

@@ -49,6 +49,7 @@ KINDS = (
     "refused",
     "usage_failed",
     "usage_again",
+    "unreadable",
     "config_refused",
     FAILED,
 )

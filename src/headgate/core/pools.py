@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from headgate.core.amounts import parse_limit
+from headgate.core.amounts import FOREVER, LONGEST_MS, MOST, parse_limit
+from headgate.core.kept import LEARNED, fixed
 from headgate.core.keys import HOST, matches, parse_pattern
-from headgate.core.law import Learned, begin, load
+from headgate.core.law import Learned, begin
 from headgate.core.rates import Rates
 from headgate.core.strain import AGENT_MEMORY, Care, Host, auto_floor, auto_limit, auto_source
+from headgate.core.texts import Unreadable, whole
 from headgate.errors import ConfigError, UsageError
 
 UNLIMITED = "unlimited"
@@ -101,6 +103,24 @@ class Tuned(NamedTuple):
         )
 
 
+class Unread(NamedTuple):
+    """Something kept about a pool that cannot be read, and what counts in its place."""
+
+    what: str
+    text: str
+    """As it is kept."""
+    why: str
+    instead: str
+    stays: bool = True
+    """Whether it stays so until somebody does something about it."""
+
+    def words(self, pool: str) -> str:
+        """For people: what is wrong, what counts now, and what to do."""
+        said = f"{self.what} cannot be read ({self.why}): {self.instead}"
+        todo = f"; upgrade headgate, or begin anew with: headgate limits restore '{pool}'"
+        return said + todo if self.stays else said
+
+
 class Pool(NamedTuple):
     """A pool as it stands: every layer applied. Times are in milliseconds.
 
@@ -125,6 +145,10 @@ class Pool(NamedTuple):
     rates: Rates = Rates()
     care: Care | None = None
     """When the machine itself is too strained for more; None if nobody cares."""
+    unread: tuple[Unread, ...] = ()
+    """What is kept about it and cannot be read."""
+    fixed: bool = False
+    """Whether nothing is learned because what its limit is or was learned to be cannot be read."""
 
     @property
     def bounded(self) -> bool:
@@ -138,6 +162,8 @@ class Pool(NamedTuple):
 
 
 NO_RATES = Rates()
+_LONG_COOLDOWN = 120_000
+"""How long a freed seat rests where nobody knows for how long it should."""
 COOLDOWN = 2_000
 """How long a freed seat rests in a pool that learns, unless something else is said."""
 DEFAULTS: Mapping[str, Declared] = {HOST: Declared(limit=3), "*/claude-opus-*": Declared(limit=4)}
@@ -148,6 +174,8 @@ class Book:
 
     def __init__(self, pools: Mapping[str, Pool]) -> None:
         self.pools = dict(sorted(pools.items()))
+        self.unread = tuple(pool for pool in self.pools.values() if pool.unread)
+        """Those about which something is kept that cannot be read."""
         self._of: dict[str, tuple[Pool, ...]] = {}
         self._views: dict[str, Book] = {}
 
@@ -170,7 +198,13 @@ class Book:
                 seen = pools.get(name) or Pool(name, None, "environment")
                 number = limit if isinstance(limit, int) else None
                 pools[name] = seen._replace(
-                    limit=number, source="environment", most=number, learned=None, adapt=OFF
+                    limit=number,
+                    source="environment",
+                    most=number,
+                    learned=None,
+                    adapt=OFF,
+                    unread=(),
+                    fixed=False,
                 )
             found = self._views[view] = Book(pools)
         return found
@@ -216,7 +250,8 @@ def _hosted(pool: Pool, said: Declared, tuned: Tuned | None, host: Host | None) 
 def _pool(name: str, declared: Declared | None, tuned: Tuned | None, defaults: Declared) -> Pool:
     default = DEFAULTS.get(name, NOTHING)
     declared = declared or NOTHING
-    tuned = tuned or Tuned(name)
+    kept = tuned or Tuned(name)
+    tuned, unread = sound(kept) if tuned else (kept, ())
     limit: int | str | None = None
     source = "none"
     for layer, said in (("default", default.limit), ("file", declared.limit)):
@@ -228,10 +263,16 @@ def _pool(name: str, declared: Declared | None, tuned: Tuned | None, defaults: D
     most = limit if isinstance(limit, int) else None
     adapt = OFF if name == HOST else declared.adapt or defaults.adapt or LEARN
     learned = None
+    stays = tuned.limit != kept.limit
     if adapt != OFF and (most is not None or limit == LEARN):
-        learned = load(tuned.learned)
-        if learned is None or learned.base != (most or 0):
-            learned = begin(most)
+        found = LEARNED.read(tuned.learned)
+        if isinstance(found, Unreadable):
+            stays, learned = True, fixed(min(found.first or 1, most or MOST))
+            unread = (*unread, _unread_limit(found, learned.limit))
+        elif stays:
+            learned = fixed(most or 1)
+        else:
+            learned = found if found and found.base == (most or 0) else begin(most)
     return Pool(
         name=name,
         limit=learned.limit if learned else most,
@@ -248,7 +289,37 @@ def _pool(name: str, declared: Declared | None, tuned: Tuned | None, defaults: D
         usage=declared.usage,
         observe=declared.observe or (),
         rates=Rates(declared.rpm or 0, declared.tpm or 0, declared.spacing or 0),
+        unread=unread,
+        fixed=stays,
     )
+
+
+def _unread_limit(found: Unreadable, limit: int) -> Unread:
+    saved = "no limit could" if found.first is None else f"a limit of {found.first} could"
+    instead = f"{limit} seat{'' if limit == 1 else 's'}; {saved} be saved from it"
+    return Unread("what was learned", found.text, found.why, instead)
+
+
+def sound(row: Tuned) -> tuple[Tuned, tuple[Unread, ...]]:
+    """A row with a careful value wherever it has one that no version known here has written."""
+    unread = []
+    odd = "no such value is known here"
+    if not (row.limit in (None, UNLIMITED, LEARN) or _within(row.limit, 1, MOST)):
+        unread.append(Unread("the limit set by hand", repr(row.limit), odd, "1 seat"))
+        row = row._replace(limit=1)
+    if not (row.cooldown is None or _within(row.cooldown, 0, LONGEST_MS)):
+        instead = "freed seats rest for 2m"
+        unread.append(Unread("the cooldown set by hand", repr(row.cooldown), odd, instead))
+        row = row._replace(cooldown=_LONG_COOLDOWN)
+    if not (row.paused_until is None or _within(row.paused_until, -FOREVER, FOREVER)):
+        instead = f"it is paused until somebody says: headgate resume '{row.name}'"
+        unread.append(Unread("the end of its pause", repr(row.paused_until), odd, instead, False))
+        row = row._replace(paused_until=FOREVER)
+    return row, tuple(unread)
+
+
+def _within(value: object, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most
 
 
 def _cooldown(name: str, adapt: str, declared: Declared, tuned: Tuned, defaults: Declared) -> int:
@@ -281,8 +352,25 @@ def parse_view(text: str, where: str = "HEADGATE_LIMITS") -> str:
     return ",".join(f"{name}={limit}" for name, limit in sorted(limits.items()))
 
 
+ALONE: Mapping[str, int | str] = {HOST: 1}
+"""What counts in place of a view that cannot be read: to start when nothing else runs here."""
+
+
 @lru_cache(maxsize=256)
 def read_view(view: str) -> Mapping[str, int | str]:
-    """The limits in a view that parse_view has made."""
-    pairs = (part.rpartition("=") for part in view.split(",") if part)
-    return {name: UNLIMITED if said == UNLIMITED else int(said) for name, _, said in pairs}
+    """The limits in a view that parse_view has made; `ALONE` if they cannot be read."""
+    limits: dict[str, int | str] = {}
+    for part in view.split(",") if view else ():
+        name, _, said = part.rpartition("=")
+        limit = UNLIMITED if said == UNLIMITED else whole(said, MOST)
+        if not limit or not _is_pattern(name):
+            return ALONE
+        limits[name] = limit
+    return limits
+
+
+def _is_pattern(name: str) -> bool:
+    try:
+        return parse_pattern(name) == name
+    except UsageError:
+        return False

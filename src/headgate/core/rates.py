@@ -4,7 +4,6 @@ What was charged is kept by the second for a minute, so that no minute, wherever
 more than the limit. That holds for providers that count in windows and for those that fill buckets.
 """
 
-from functools import lru_cache
 from typing import NamedTuple
 
 MINUTE = 60_000
@@ -126,24 +125,3 @@ def _add(meter: Meter, then: int, requests: int, tokens: int, now: int) -> Meter
 
 def _recent(meter: Meter, now: int) -> list[Slot]:
     return [slot for slot in meter.slots if (slot.second + 1) * _SECOND + MINUTE > now]
-
-
-def dump(meter: Meter) -> str:
-    """As text, to be kept."""
-    import json
-
-    return json.dumps(meter, separators=(",", ":"))
-
-
-@lru_cache(maxsize=64)
-def load(text: str) -> Meter:
-    """From text; an empty meter if it is none."""
-    import json
-
-    try:
-        found = Meter(*json.loads(text))
-        found = found._replace(slots=tuple(Slot(*slot) for slot in found.slots))
-        numbers = (found.started, found.rpm, found.tpm, *(n for slot in found.slots for n in slot))
-        return found if all(type(number) is int for number in numbers) else Meter()
-    except (ValueError, TypeError, RecursionError):
-        return Meter()

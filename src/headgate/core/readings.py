@@ -7,7 +7,6 @@ readings with our own books under every lag that might be: under the right one, 
 what others use, and that is the steadiest.
 """
 
-from functools import lru_cache
 from math import ceil
 from typing import NamedTuple
 
@@ -277,37 +276,3 @@ def cap(reading: Reading, limit: int, margin: int) -> int:
     """How much may be in flight in all; a margin never closes a pool."""
     most = limit if reading.limit is None else min(limit, reading.limit)
     return max(1, most - margin)
-
-
-def dump(sight: Sight) -> str:
-    """As text, to be kept."""
-    import json
-
-    return json.dumps(sight, separators=(",", ":"))
-
-
-@lru_cache(maxsize=64)
-def load(text: str) -> Sight:
-    """From text; an empty one if it is none."""
-    import json
-
-    try:
-        found = Sight(*json.loads(text))
-        found = found._replace(
-            reading=None if found.reading is None else Reading(*found.reading),
-            lags=Guess(*map(tuple, found.lags)),
-            settles=Guess(*map(tuple, found.settles)),
-        )
-        return found if _sound(found) else Sight()
-    except (ValueError, TypeError, RecursionError):
-        return Sight()
-
-
-def _sound(sight: Sight) -> bool:
-    """Whether every field is what it should be: the text may come from another version."""
-    counts = (sight.at, sight.tried, sight.others, sight.samples, sight.same, sight.held)
-    number = sight.reading is None or isinstance(sight.reading.in_use, (int, float))
-    lags = {len(part) for part in sight.lags} <= {0, len(LAGS)}
-    settles = {len(part) for part in sight.settles} <= {0, len(SETTLES)}
-    whole = all(type(count) is int for count in (*counts, sight.doubted, sight.careful))
-    return whole and number and lags and settles

@@ -77,6 +77,8 @@ class PoolStatus(NamedTuple):
     """What it waits for until then: rpm, tpm or spacing."""
     strain: str | None = None
     """Why the machine itself takes no more at the moment."""
+    unreadable: tuple[str, ...] = ()
+    """What is kept about it and cannot be read, and what counts in its place."""
 
     @property
     def free(self) -> int | None:

@@ -4,7 +4,7 @@ from headgate.core.amounts import show_duration
 from headgate.core.keys import HOST
 from headgate.core.views import PoolStatus, Status
 from headgate.doctor.facts import Facts
-from headgate.doctor.finding import NOTE, OK, WARNING, Finding
+from headgate.doctor.finding import NOTE, OK, WARNING, Finding, warning
 
 _SOURCES = {
     "default": "by default",
@@ -17,10 +17,15 @@ _SOURCES = {
 
 
 def check(facts: Facts) -> list[Finding]:
-    """One finding for each pool."""
+    """One finding for each pool, and one for all that is kept about it and cannot be read."""
     status = facts.status
     pools = sorted(status.pools, key=lambda pool: (pool.pool != HOST, pool.pool))
-    return [_pool(pool, status) for pool in pools]
+    unread = [
+        warning("unreadable", f"{pool.pool}: {words}")
+        for pool in pools
+        for words in pool.unreadable
+    ]
+    return [_pool(pool, status) for pool in pools] + unread
 
 
 def _pool(pool: PoolStatus, status: Status) -> Finding:

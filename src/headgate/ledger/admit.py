@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 from headgate.core import line, seats
 from headgate.core.amounts import priority_class
+from headgate.core.kept import OVERTAKEN, Overtaken
 from headgate.core.line import Granted, Head, Order, Outcome
 from headgate.core.seats import Need, Reason
+from headgate.core.texts import Unreadable
 from headgate.errors import TooHeavyError
-from headgate.ledger import jobs, learn, leave
+from headgate.ledger import jobs, learn, leave, unreadable
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.outlook import place
 from headgate.ledger.rows import Lane, Lease, Ticket
@@ -159,10 +161,10 @@ def next_head(
 
 def make_head(ledger: Ledger, lane: Lane, ticket: Ticket) -> Head:
     """A ticket as the rules see it."""
-    overtaken = _read_times(ticket.overtaken) if ticket.overtaken else {}
-    return head_of(
-        ledger, lane, ticket.weight, ticket.tokens, order=ticket.order, overtaken=overtaken
-    )
+    head = head_of(ledger, lane, ticket.weight, ticket.tokens, order=ticket.order)
+    if not ticket.overtaken:
+        return head
+    return head._replace(overtaken=_read_times(ledger, ticket.overtaken, head.needs))
 
 
 def head_of(
@@ -172,7 +174,6 @@ def head_of(
     tokens: int = 0,
     *,
     order: Order = (0, 0, 0),
-    overtaken: dict[str, int] | None = None,
 ) -> Head:
     """Whoever wants so many seats of a lane's pools, as the rules see it."""
     needs, chain = ledger.needs(
@@ -186,7 +187,7 @@ def head_of(
         lane=lane.id,
         cls=lane.cls,
         needs=needs,
-        overtaken={} if overtaken is None else overtaken,
+        overtaken={},
         weight=weight,
         lender=lane.lender if chain else 0,
         alone=alone,
@@ -194,12 +195,17 @@ def head_of(
 
 
 def _write_times(times: dict[str, int]) -> str:
-    return ",".join(f"{where}={time}" for where, time in times.items())
+    return OVERTAKEN.write(tuple(Overtaken(where, at) for where, at in times.items()))
 
 
-def _read_times(text: str) -> dict[str, int]:
-    pairs = (part.rpartition("=") for part in text.split(",") if part)
-    return {where: int(time) for where, _, time in pairs}
+def _read_times(ledger: Ledger, text: str, needs: tuple[Need, ...]) -> dict[str, int]:
+    """Where and when a ticket was overtaken; everywhere and long ago if that cannot be read."""
+    found = OVERTAKEN.read(text)
+    if isinstance(found, Unreadable):
+        instead = "seats are kept for it wherever it waits"
+        unreadable.remember(ledger, "overtaken", text, "where a ticket was overtaken", instead)
+        return {need.place: 0 for need in needs}
+    return {one.place: one.at for one in found or ()}
 
 
 def _grant_ticket(ledger: Ledger, head: Head, lane: Lane) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from headgate.core import law, readings
+from headgate.core import kept, law, readings
 from headgate.core.keys import HOST, matches, specificity
 from headgate.core.law import Learned, Sent
 from headgate.core.leases import ACCEPTED, PENDING, refused
@@ -12,10 +12,11 @@ from headgate.core.seats import Need
 from headgate.core.signals import ACCEPTED as YES
 from headgate.core.signals import CONCURRENCY, USAGE, Signal
 from headgate.errors import UsageError
-from headgate.ledger import metering, outlook, upstream
+from headgate.ledger import metering, outlook, unreadable, upstream
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lease
 
+_NEVER = kept.Reset(-1, -1)
 _MOMENT = 1_000
 """What is sent within so many milliseconds may arrive in any order."""
 _ECHO = 5_000
@@ -25,12 +26,13 @@ soon."""
 
 def start(ledger: Ledger, lease: Lease, needs: tuple[Need, ...]) -> str:
     """Note what a lease that is being granted must remember, and charge the rates."""
+    tell_unreadable(ledger)
     sent = []
     for need in needs:
         pool, where = need.pool, need.place
         if pool.rates != NO_RATES:
             metering.keep(ledger, where, ledger.use.meters[where])
-        if pool.learned is None or need.seats <= 0:
+        if pool.learned is None or pool.fixed or need.seats <= 0:
             continue
         it = ledger.book.pools[pool.name].learned or pool.learned
         level = ledger.use.taken(where)
@@ -40,8 +42,14 @@ def start(ledger: Ledger, lease: Lease, needs: tuple[Need, ...]) -> str:
             ledger.learn(pool.name, it._replace(probe=lease.id))
             text = f"tries {level} at once"
             ledger.tell("probed", text, work=lease.id, key=lease.key, pool=pool.name)
-        sent.append(f"{pool.name}={law.write_sent(mark)}")
-    return ",".join(sent)
+        sent.append((pool.name, mark))
+    return kept.write_sent(sent)
+
+
+def tell_unreadable(ledger: Ledger) -> None:
+    """Let people know of what was kept and cannot be read."""
+    if ledger.unreadable or ledger.book.unread:
+        unreadable.tell(ledger)
 
 
 def end(ledger: Ledger, lease: Lease, *, served: bool, unused: bool) -> None:
@@ -53,15 +61,18 @@ def end(ledger: Ledger, lease: Lease, *, served: bool, unused: bool) -> None:
     _recall_probes(ledger, lease)
     for pool, sent in _sent(ledger, lease):
         if served and not lease.refused and pool.adapt == LEARN:
-            took = max(0, ledger.now - lease.granted)
-            kept = law.keep_pace(outlook.pace(ledger, pool.name), took, after=sent.after)
-            ledger.tx.set_note(f"pace:{pool.name}", law.write_pace(kept))
+            pace = outlook.pace(ledger, pool.name)
+            if pace is not kept.DEAR_PACE:  # it cannot be read, and stays until somebody can
+                took = max(0, ledger.now - lease.granted)
+                pace = law.keep_pace(pace, took, after=sent.after)
+                ledger.tx.set_note(f"pace:{pool.name}", kept.PACE.write(pace))
     if unused:
         metering.refund(ledger, lease)
 
 
 def tidy(ledger: Ledger) -> None:
     """Take a probe for accepted that was not refused for long, and forget one that is gone."""
+    tell_unreadable(ledger)
     for pool, it, lease in _ripe(ledger):
         if lease is None:
             ledger.learn(pool.name, it._replace(probe=0))
@@ -147,9 +158,10 @@ def _refuse(ledger: Ledger, signal: Signal, name: str, lease: Lease | None, *, c
     said = f"{signal.kind}: {signal.note}" if signal.note else signal.kind
     work, key = (lease.id, lease.key) if lease is not None else (0, "")
     row, wait = ledger.tuned(name), None
-    if cuts and signal.kind == CONCURRENCY and pool is not None and pool.learned is not None:
-        cut = _cut(ledger, pool, pool.learned, lease)
-        row, wait = row._replace(learned=law.dump(cut.learned)), cut.wait
+    it = None if pool is None or pool.fixed else pool.learned
+    if cuts and signal.kind == CONCURRENCY and pool is not None and it is not None:
+        cut = _cut(ledger, pool, it, lease)
+        row, wait = row._replace(learned=kept.LEARNED.write(cut.learned)), cut.wait
         ledger.tell(cut.kind, f"{cut.text} ({said})", work=work, key=key, pool=name)
     if signal.retry_after is not None:
         wait = max(wait or 0, signal.retry_after)
@@ -215,8 +227,9 @@ def _when_sent(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> 
 
 def _of_burst(ledger: Ledger, pool: Pool, lease: Lease, sent: Sent) -> Sent:
     """Of many sent in one moment any may be refused first: then its level is that of the last."""
-    reset = tuple(map(int, ledger.tx.note(f"reset:{pool.name}").split()))
-    if (lease.granted, lease.id) <= reset:
+    said = (pool.name, "when its limit was last set", "refusals of what was sent before count too")
+    reset = unreadable.read(ledger, f"reset:{pool.name}", kept.RESET, said, lambda: _NEVER)
+    if (lease.granted, lease.id) <= (reset or _NEVER):
         return sent._replace(epoch=-1)  # somebody has set the limit since
     for other in ledger.tx.recent(lease.granted - 1):
         if other.granted <= lease.granted + _MOMENT and not other.refused:
@@ -227,13 +240,19 @@ def _of_burst(ledger: Ledger, pool: Pool, lease: Lease, sent: Sent) -> Sent:
 
 
 def _sent(ledger: Ledger, lease: Lease) -> list[tuple[Pool, Sent]]:
-    """The pools that learn from a lease, and what it remembers for each."""
+    """The pools that learn from a lease, and what it remembers for each.
+
+    What cannot be read teaches nothing, and its refusal is one of now.
+    """
     found = []
-    for part in lease.sent.split(","):
-        name, _, text = part.rpartition("=")
+    marks = kept.read_sent(lease.sent)
+    if marks is None:
+        instead = "it teaches nothing, but a refusal counts"
+        unreadable.remember(ledger, "sent", lease.sent, f"what lease {lease.id} remembers", instead)
+    for name, mark in marks or ():
         pool = ledger.book.pools.get(name)
-        if pool is not None and pool.learned is not None:
-            found.append((pool, law.read_sent(text)))
+        if pool is not None and pool.learned is not None and not pool.fixed:
+            found.append((pool, mark))
     return found
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
+from headgate.core.kept import LEARNED
 from headgate.core.keys import HOST, NO_KEY, matches
-from headgate.core.law import Learned, dump
+from headgate.core.law import Learned
 from headgate.core.line import Head
 from headgate.core.pools import AUTO, NOTHING, Book, Declared, Tuned, book, read_view
 from headgate.core.seats import Need, Reason, Use
-from headgate.ledger import outlook, strain
+from headgate.ledger import outlook, strain, unreadable
 from headgate.ledger.outlook import place
 from headgate.ledger.rows import Census, Happening, Lane, Lease, Ticket, Tx
 from headgate.ledger.strain import Gauge
@@ -76,6 +77,8 @@ class Ledger:
         self.orphans: list[tuple[Lease, str]] = []
         """Leases of jobs that were freed by somebody who knows nothing of the job, and why."""
         self.blocked: dict[int, tuple[Reason, ...]] = {}
+        self.unreadable: dict[str, unreadable.Found] = {}
+        """Notes that were read in vain, by name; the next to write sets them aside."""
         self.heir = ""
         """A runner that has just finished a job, and takes the next one that is let in."""
         self.unsettled = False
@@ -113,6 +116,7 @@ class Ledger:
         seen = self.book.under(view)
         if view and self._use is not None and view not in self._views:
             self._views.add(view)
+            unreadable.check_view(self, view)
             extra = set(read_view(view)) - self._counted
             if extra:
                 self._count(self._use, extra)
@@ -167,8 +171,14 @@ class Ledger:
         return next((row for row in self.tx.tuned() if row.name == pool), Tuned(pool))
 
     def learn(self, pool: str, learned: Learned) -> None:
-        """Keep what a pool has learned; it counts at once."""
-        self.tx.tune(self.tuned(pool)._replace(learned=dump(learned)))
+        """Keep what a pool has learned; it counts at once.
+
+        What cannot be read stays: whoever can read it knows more.
+        """
+        known = self.book.pools.get(pool)
+        if known is not None and known.fixed:
+            return
+        self.tx.tune(self.tuned(pool)._replace(learned=LEARNED.write(learned)))
         self.book = self._pages.book(self.tx.tuned())
         self.unsettled = True
 

@@ -21,7 +21,7 @@ from headgate.core.views import (
     Waiting,
     explain,
 )
-from headgate.ledger import admit, outlook
+from headgate.ledger import admit, outlook, unreadable
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.outlook import place
@@ -54,7 +54,8 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
                 cooldown_ms=pool.cooldown,
                 max_hold=None if pool.max_hold is None else pool.max_hold / 1000,
                 reserve=dict(pool.reserve),
-                notice=_notice(pool, paused=paused),
+                notice=_notice(ledger, pool, paused=paused),
+                unreadable=unreadable.words(ledger, pool.name),
                 **_learned(ledger, pool, wall),
                 foreign=use.foreign.get(where, 0),
                 upstream=_upstream(ledger, pool),
@@ -76,9 +77,10 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
     return Status(tuple(pools), running, waiting, unlimited, wall)
 
 
-def _notice(pool: Pool, *, paused: bool) -> str | None:
+def _notice(ledger: Ledger, pool: Pool, *, paused: bool) -> str | None:
     """What people should know about a pool."""
     notes = [pool.pause_note] if paused and pool.pause_note else []
+    notes += unreadable.words(ledger, pool.name)
     it = pool.learned
     if it is not None and it.reduced_from and pool.limit is not None:
         way = (

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headgate.core import rates
+from headgate.core.kept import METER
 from headgate.core.pools import NO_RATES, Pool
 from headgate.core.rates import Meter
-from headgate.ledger import outlook
+from headgate.ledger import outlook, unreadable
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lease
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def keep(ledger: Ledger, where: str, meter: Meter) -> None:
     """Keep what a place was charged."""
-    ledger.tx.set_note(f"meter:{where}", rates.dump(meter))
+    unreadable.keep(ledger, f"meter:{where}", METER.write(meter))
 
 
 def refund(ledger: Ledger, lease: Lease) -> None:

@@ -9,9 +9,11 @@ way is told again, and none is left out.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from headgate.core.amounts import FOREVER
 from headgate.core.notices import FAILED, MISSED
+from headgate.core.texts import whole
 from headgate.core.views import Event
-from headgate.ledger import look
+from headgate.ledger import look, unreadable
 from headgate.ledger.ledger import Ledger
 
 
@@ -56,6 +58,7 @@ def take(ledger: Ledger, name: str, me: Claim, most: int, wall: float) -> Batch 
     ledger.tx.set_note(_claimed(name), f"{me.member} {me.token}")
     newest, cursor = _newest(ledger), _cursor(ledger, name)
     if cursor is None or cursor > newest:
+        _complain_of_cursor(ledger, name)
         ledger.tx.set_note(_noted(name), str(newest))
         return Batch(ledger.tx.uid(), ())
     rows = ledger.tx.events(cursor, most, 0)
@@ -126,8 +129,16 @@ def _newest(ledger: Ledger) -> int:
 
 
 def _cursor(ledger: Ledger, name: str) -> int | None:
+    return whole(ledger.tx.note(_noted(name)), FOREVER)
+
+
+def _complain_of_cursor(ledger: Ledger, name: str) -> None:
+    """Tell of a cursor that cannot be one, unless there was none yet."""
     text = ledger.tx.note(_noted(name))
-    return int(text) if text.isascii() and text.isdigit() else None
+    if text:
+        what, instead = f"how far {name} was told", "it is told of what happens from now on"
+        unreadable.remember(ledger, _noted(name), text, what, instead)
+        unreadable.tell(ledger)
 
 
 def _noted(name: str) -> str:

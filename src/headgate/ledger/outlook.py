@@ -5,16 +5,18 @@ the rates were charged. Looked up only for pools that need it.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from headgate.core import law, rates, readings
+from headgate.core import kept, law, rates, readings
 from headgate.core.amounts import MOST
+from headgate.core.kept import Sighting
 from headgate.core.keys import HOST, matches
 from headgate.core.leases import PENDING
 from headgate.core.pools import NO_RATES, Pool, UsageSource
 from headgate.core.readings import Own, Sight
 from headgate.core.seats import Use
+from headgate.ledger import unreadable
 from headgate.ledger.rows import Lease, Rest
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _FORGOTTEN = 10_000
 """A count of foreign programs that nobody has confirmed for so many milliseconds is none."""
+_FEW = 6_000
+"""For how many milliseconds a reading of some other program's counts, as a rule."""
 SILENCE = 30_000
 """Who was not refused within so many milliseconds was accepted: refusals come at once."""
 
@@ -34,13 +38,13 @@ def place(pool: str, machine: str) -> str:
 def fill(ledger: "Ledger", use: Use) -> None:
     """Look up what else is known, for every pool that has something to know."""
     leases = cache(lambda: ledger.tx.recent(ledger.now - SILENCE))  # only if somebody needs them
-    gated = ledger.tx.note("gated").split(",")
+    told = gated(ledger)
     for pool in ledger.book.pools.values():
         if pool.learned is not None:
             _learning(ledger, use, pool, leases)
         if pool.observe:
             _foreign(ledger, use, pool)
-        if pool.usage is not None or pool.name in gated:
+        if pool.usage is not None or pool.name in told:
             _upstream(ledger, use, pool, leases)
         if pool.rates != NO_RATES:
             where = place(pool.name, ledger.machine)
@@ -100,30 +104,57 @@ def counted(ledger: "Ledger", pool: Pool) -> Sight | None:
 
 def sight(ledger: "Ledger", pool: str) -> Sight:
     """The last usage reading of a pool."""
-    return readings.load(ledger.tx.note(f"usage:{pool}"))
+    said = (pool, "the last usage reading", "nothing starts until there is another")
+    known = ledger.book.pools.get(pool)
+    # Where some other program reads it, it may have ended: then its readings soon count no more.
+    until = ledger.now + _FEW if known is None or known.usage is None else 0
+    careful = partial(kept.careful_sight, ledger.now, until)
+    found = unreadable.read(ledger, f"usage:{pool}", kept.SIGHT, said, careful)
+    return Sight() if found is None else found
+
+
+def gated(ledger: "Ledger") -> tuple[str, ...]:
+    """The pools of which some program has read the usage."""
+    said = ("", "the list of pools with usage readings", "every pool is taken to be in it")
+    everyone = ledger.book.pools
+    return unreadable.read(ledger, "gated", kept.NAMES, said, lambda: tuple(everyone)) or ()
 
 
 def pace(ledger: "Ledger", pool: str) -> law.Pace:
     """How long a pool's requests took."""
-    text = ledger.tx.note(f"pace:{pool}")
-    return law.read_pace(text) if text else law.Pace()
+    said = (pool, "how long requests took", "refusals are taken to be punished")
+    found = unreadable.read(
+        ledger, f"pace:{pool}", kept.PACE, said, lambda: kept.DEAR_PACE, stays=True
+    )
+    return law.Pace() if found is None else found
 
 
 def meter(ledger: "Ledger", where: str) -> rates.Meter:
     """What the rates of a place were charged."""
-    return rates.load(ledger.tx.note(f"meter:{where}"))
+    pool = HOST if where.startswith(f"{HOST}@") else where
+    said = (pool, "what its rates were charged", "this minute counts as used up")
+    careful = partial(kept.full_meter, ledger.now)
+    found = unreadable.read(ledger, f"meter:{where}", kept.METER, said, careful)
+    return rates.Meter() if found is None else found
 
 
 def sightings(ledger: "Ledger", pool: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Programs that never asked, lately: by machine and set of processes, how many and when."""
-    found = {}
-    for part in ledger.tx.note(f"foreign:{pool}").split(","):
-        where, _, what = part.rpartition("=")
-        machine, _, space = where.partition("|")
-        count, _, at = what.partition("@")
-        if where and ledger.now - int(at) < _FORGOTTEN:
-            found[machine, space] = (int(count), int(at))
-    return found
+    said = (pool, "the count of programs that never asked", "it is full for 10s")
+    careful = partial(kept.everywhere, ledger.now)
+    found = unreadable.read(ledger, f"foreign:{pool}", kept.SIGHTINGS, said, careful)
+    return {
+        (one.machine, one.space): (one.programs, one.at)
+        for one in found or ()
+        if ledger.now - one.at < _FORGOTTEN
+    }
+
+
+def write_sightings(seen: dict[tuple[str, str], tuple[int, int]]) -> str:
+    """As text, to be kept."""
+    return kept.SIGHTINGS.write(
+        tuple(Sighting(*where, count, at) for where, (count, at) in seen.items())
+    )
 
 
 def _foreign(ledger: "Ledger", use: Use, pool: Pool) -> None:

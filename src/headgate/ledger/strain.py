@@ -5,13 +5,16 @@ of other containers of ours, which may be confined to less, are notes in the sto
 there writes one while it is strained, and none when it is not.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from headgate.core import strain
+from headgate.core import kept, strain
+from headgate.core.kept import Strained
 from headgate.core.keys import HOST
 from headgate.core.pools import Pool
 from headgate.core.seats import Use
 from headgate.core.strain import Care, Host
+from headgate.ledger import unreadable
 from headgate.ledger.outlook import place
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ def fill(ledger: "Ledger", use: Use, pool: Pool) -> None:
     for machine in machines:
         here = machine == ledger.machine
         notes = _notes(ledger, machine)
-        known = [host for space, (host, _) in notes if not (here and _mine(ledger, space))]
+        known = [one.host for one in notes if not (here and _mine(ledger, one.space))]
         if here and (own := _own(ledger)) is not None:
             known.append(own)
         if known:
@@ -55,26 +58,25 @@ def tell(ledger: "Ledger") -> None:
     if ledger.gauge is None or _care(ledger) is None:
         return
     notes = _notes(ledger, ledger.machine)
-    mine = next((at for space, (_, at) in notes if _mine(ledger, space)), None)
+    mine = next((one.at for one in notes if _mine(ledger, one.space)), None)
     host = _strained(ledger)
     if host is None and mine is None:
         return
     if host is not None and mine is not None and ledger.now - mine < RENEWED:
         return
-    kept = [note for note in notes if not _mine(ledger, note[0])]
+    notes = [note for note in notes if not _mine(ledger, note.space)]
     if host is not None:
-        kept.append((ledger.gauge.space, (host, ledger.now)))
-    text = ";".join(f"{space}={_write(host)}@{at}" for space, (host, at) in kept)
-    ledger.tx.set_note(f"strain:{ledger.machine}", text)
+        notes.append(Strained(ledger.gauge.space, host, ledger.now))
+    unreadable.keep(ledger, f"strain:{ledger.machine}", kept.STRAINED.write(tuple(notes)))
 
 
 def renews(ledger: "Ledger") -> int:
     """When to look again, because it is strained here, or was the last time; 0 if neither."""
     if _care(ledger) is None:
         return 0
-    for space, (_, at) in _notes(ledger, ledger.machine):
-        if _mine(ledger, space):
-            return max(ledger.now + 1, at + RENEWED)
+    for one in _notes(ledger, ledger.machine):
+        if _mine(ledger, one.space):
+            return max(ledger.now + 1, one.at + RENEWED)
     return ledger.now + 1 if _strained(ledger) else 0
 
 
@@ -107,22 +109,9 @@ def _worst(hosts: list[Host]) -> Host:
     return tightest._replace(load=max(loads, default=None))
 
 
-def _notes(ledger: "Ledger", machine: str) -> list[tuple[str, tuple[Host, int]]]:
+def _notes(ledger: "Ledger", machine: str) -> list[Strained]:
     """What was written of a machine lately: for each set of processes, how it was and when."""
-    found = []
-    for part in ledger.tx.note(f"strain:{machine}").split(";"):
-        space, _, said = part.partition("=")
-        figures, _, at = said.partition("@")
-        if said and ledger.now - int(at) < _FORGOTTEN:
-            found.append((space, (_read(figures), int(at))))
-    return found
-
-
-def _write(host: Host) -> str:
-    load = "" if host.load is None else f"{host.load:.3f}"
-    return f"{host.memory},{host.free},{host.cores:g},{load}"
-
-
-def _read(text: str) -> Host:
-    memory, free, cores, load = text.split(",")
-    return Host(int(memory), int(free), float(cores), float(load) if load else None)
+    said = (HOST, "how strained other containers are", "nothing starts for 5s")
+    careful = partial(kept.worst, ledger.now)
+    found = unreadable.read(ledger, f"strain:{machine}", kept.STRAINED, said, careful)
+    return [one for one in found or () if ledger.now - one.at < _FORGOTTEN]

@@ -1,8 +1,11 @@
 """Limits, cooldowns and pauses, changed while everything runs. Each is an event."""
 
 from headgate.core.amounts import FOREVER, show_duration
-from headgate.core.pools import LEARN, UNLIMITED, Tuned
+from headgate.core.kept import PACE, RESET, Reset
+from headgate.core.pools import LEARN, UNLIMITED, Tuned, sound
+from headgate.core.texts import Unreadable
 from headgate.errors import UsageError
+from headgate.ledger import unreadable
 from headgate.ledger.ledger import Ledger
 
 
@@ -50,18 +53,25 @@ def pause(ledger: Ledger, pool: str, duration: int | None, note: str = "") -> No
 def resume(ledger: Ledger, pool: str) -> bool:
     """End a pause; False if there was none."""
     row = ledger.tuned(pool)
-    if row.paused_until is None:
+    until = sound(row)[0].paused_until
+    if until is None:
         return False
     _keep(ledger, row._replace(paused_until=None, pause_note=""))
-    if row.paused_until > ledger.now:
+    if until > ledger.now:
         ledger.tell("resumed", pool=pool)
-    return row.paused_until > ledger.now
+    return until > ledger.now
 
 
 def _reset(ledger: Ledger, row: Tuned) -> None:
-    """Keep a row whose limit somebody has set: what was sent before says nothing about it."""
+    """Keep a row whose limit somebody has set: what was sent before says nothing about it.
+
+    This is how a person decides about what could not be read; it is set aside, and replaced.
+    """
+    unreadable.tell(ledger)
     last = max((lease.id for lease in ledger.tx.recent(-1)), default=0)
-    ledger.tx.set_note(f"reset:{row.name}", f"{ledger.now} {last}")
+    ledger.tx.set_note(f"reset:{row.name}", RESET.write(Reset(ledger.now, last)))
+    if isinstance(PACE.read(ledger.tx.note(f"pace:{row.name}")), Unreadable):
+        ledger.tx.set_note(f"pace:{row.name}", "")
     _keep(ledger, row._replace(learned=""))
 
 

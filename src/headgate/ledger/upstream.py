@@ -6,10 +6,11 @@ readings (`record`). Programs that never asked for a seat are counted by each ma
 
 from headgate.core import law, readings
 from headgate.core.amounts import MOST, show_duration
+from headgate.core.kept import NAMES, SIGHT
 from headgate.core.keys import NO_KEY
-from headgate.core.pools import Pool, Tuned
+from headgate.core.pools import Pool, Tuned, sound
 from headgate.core.signals import QUOTA, Reading, pause_length
-from headgate.ledger import outlook
+from headgate.ledger import outlook, unreadable
 from headgate.ledger.ledger import Ledger
 
 _SIGHTED = 3_000
@@ -61,7 +62,7 @@ def _believe(ledger: Ledger, pool: Pool, limit: int) -> None:
 
 def keep_sight(ledger: Ledger, name: str, sight: readings.Sight) -> None:
     """Keep what is known from the readings of a pool; it counts at once."""
-    ledger.tx.set_note(f"usage:{name}", readings.dump(sight))
+    unreadable.keep(ledger, f"usage:{name}", SIGHT.write(sight))
     ledger.recount()
     ledger.unsettled = True
 
@@ -71,7 +72,7 @@ def close(
 ) -> None:
     """Keep a pool, closed for so long (None: as usual); never shorter than it is already."""
     until = ledger.now + pause_length(length)
-    if until > max(ledger.now, row.paused_until or 0):
+    if until > max(ledger.now, sound(row)[0].paused_until or 0):
         row = row._replace(paused_until=until, pause_note=note[:200])
         text = f"for {show_duration(until - ledger.now)}: {note}"
         ledger.tell("paused", text, work=work, key=key, pool=row.name)
@@ -84,11 +85,11 @@ def claim(ledger: Ledger, name: str, member: str, patience: int) -> bool:
     sight = outlook.sight(ledger, name)
     if sight.polling not in {"", member} and ledger.now < sight.polling_until:
         return False
-    gated = ledger.tx.note("gated").split(",")
+    gated = outlook.gated(ledger)
     if name not in gated:
-        ledger.tx.set_note("gated", ",".join([*filter(None, gated), name]))
+        unreadable.keep(ledger, "gated", NAMES.write((*gated, name)))
     taken = sight._replace(polling=member, polling_until=ledger.now + patience)
-    ledger.tx.set_note(f"usage:{name}", readings.dump(taken))
+    unreadable.keep(ledger, f"usage:{name}", SIGHT.write(taken))
     return True
 
 
@@ -104,8 +105,7 @@ def sighted(ledger: Ledger, space: str, counts: dict[str, int]) -> None:
         if known is not None and known[0] == count and ledger.now - known[1] < _SIGHTED:
             continue
         seen[mine] = (count, ledger.now)
-        text = ",".join(f"{m}|{s}={n}@{at}" for (m, s), (n, at) in seen.items())
-        ledger.tx.set_note(f"foreign:{name}", text)
+        unreadable.keep(ledger, f"foreign:{name}", outlook.write_sightings(seen))
         if known is None or known[0] != count:
             ledger.recount()
             ledger.unsettled = True

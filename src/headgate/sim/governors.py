@@ -4,7 +4,6 @@
 compared with is in `baselines`.
 """
 
-from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from headgate.core.pools import Declared, UsageSource
@@ -13,6 +12,7 @@ from headgate.ledger import admit, learn, leave, upstream, watch
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member
+from headgate.sim.census import SimulatedCensus
 from headgate.sim.upstream import Answer, Usage
 from headgate.store.memory import MemoryStore
 
@@ -74,20 +74,6 @@ class Governor(Protocol):
         """All processes are killed and started anew."""
 
 
-class _Everyone:
-    """A census of a world in which nobody dies but by `restart`."""
-
-    def dead(self, members: Iterable[object]) -> list[str]:
-        return []
-
-    def listening(self, member: str) -> bool:
-        return True
-
-    def alive(self, member: str) -> bool:
-        """Everybody is."""
-        return True
-
-
 class Headgate:
     """The real thing: ledger, rules and rows, with only the clock and the network made up."""
 
@@ -123,6 +109,7 @@ class Headgate:
 
     def _open(self) -> None:
         self._pages = Pages(self._declared)
+        self._census = SimulatedCensus("sim")
         with self._store.transaction(write=True) as tx:
             tx.add_member(Member("sim", "sim", 1, "", self._store.now()))
 
@@ -133,7 +120,7 @@ class Headgate:
             return self._ledger(tx).book.pools[POOL].limit or 0
 
     def _ledger(self, tx: object) -> Ledger:
-        return Ledger(tx, self._pages, self._store.now(), _Everyone(), "sim")  # type: ignore[arg-type]
+        return Ledger(tx, self._pages, self._store.now(), self._census, "sim")  # type: ignore[arg-type]
 
     def _do(self, do: object, now: int) -> None:
         self._now = now
@@ -222,6 +209,7 @@ class Headgate:
 
     def restart(self, now: int) -> None:
         """Bury everybody, and begin again on the same rows."""
+        self._census.end("sim")
         self._do(lambda ledger: leave.bury(ledger, "sim"), now)
         self._granted.clear()
         self._leases.clear()

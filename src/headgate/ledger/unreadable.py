@@ -1,0 +1,97 @@
+"""Texts that are kept and cannot be read: what counts in their place, and that people hear of it.
+
+Reading one never fails and never widens the gate: whoever reads names a careful value. The next
+writing transaction sets the text aside (the note `unreadable:NAME`) and tells of it, once for each
+text. So nothing that a newer version wrote is lost, whatever replaces it.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from headgate.core.pools import ALONE, Unread, read_view
+from headgate.core.texts import Shape, Unreadable
+
+if TYPE_CHECKING:
+    from headgate.ledger.ledger import Ledger
+
+T = TypeVar("T")
+KIND = "unreadable"
+
+
+class Found(NamedTuple):
+    """A text that could not be read, the pool that it is about, and what is kept in its place."""
+
+    unread: Unread
+    pool: str
+    replacement: str = ""
+    """Empty for a text that stays until a person decides."""
+
+
+def read(
+    ledger: "Ledger",
+    name: str,
+    shape: Shape[T],
+    said: tuple[str, str, str],
+    careful: Callable[[], T],
+    *,
+    stays: bool = False,
+) -> T | None:
+    """The value of a note, None if there is none; what is `careful` if it cannot be read.
+
+    `said` is the pool, what the note is about, and what counts while it cannot be read.
+    """
+    found = shape.read(ledger.tx.note(name))
+    if not isinstance(found, Unreadable):
+        return found
+    value = careful()
+    pool, what, instead = said
+    unread = Unread(what, found.text, found.why, instead, stays)
+    ledger.unreadable[name] = Found(unread, pool, "" if stays else shape.write(value))
+    return value
+
+
+def remember(ledger: "Ledger", name: str, text: str, what: str, instead: str) -> None:
+    """Have it told that a text which is no note cannot be read."""
+    unread = Unread(what, text, Unreadable(text).why, instead, stays=False)
+    ledger.unreadable[name] = Found(unread, "")
+
+
+def keep(ledger: "Ledger", name: str, text: str) -> None:
+    """Write a note anew; a text that could not be read is set aside first."""
+    if name in ledger.unreadable:
+        tell(ledger)
+    ledger.tx.set_note(name, text)
+
+
+def check_view(ledger: "Ledger", view: str) -> None:
+    """Remember a view that cannot be read."""
+    if read_view(view) is ALONE:
+        instead = "it starts when nothing else runs here"
+        remember(ledger, "view", view, "the HEADGATE_LIMITS of somebody who waits", instead)
+
+
+def tell(ledger: "Ledger") -> None:
+    """Set aside what was found unreadable, and tell of it once for each text. Writes."""
+    for pool in ledger.book.unread:
+        for unread in pool.unread:
+            _tell(ledger, f"{unread.what}:{pool.name}", Found(unread, pool.name))
+    found, ledger.unreadable = ledger.unreadable, {}
+    for name, one in found.items():
+        _tell(ledger, name, one)
+        if one.replacement:
+            ledger.tx.set_note(name, one.replacement)
+
+
+def _tell(ledger: "Ledger", name: str, found: Found) -> None:
+    aside = f"{KIND}:{name}"
+    if ledger.tx.note(aside) != found.unread.text:
+        ledger.tx.set_note(aside, found.unread.text)
+        ledger.tell(KIND, found.unread.words(found.pool), pool=found.pool)
+
+
+def words(ledger: "Ledger", pool: str) -> tuple[str, ...]:
+    """What people should know of a pool: all that was found unreadable about it."""
+    seen = ledger.book.pools.get(pool)
+    known = seen.unread if seen is not None else ()
+    notes = (found.unread for found in ledger.unreadable.values() if found.pool == pool)
+    return tuple(unread.words(pool) for unread in (*known, *notes))
