@@ -14,6 +14,7 @@ Writing a byte into `wake` wakes the process.
 
 import errno
 import os
+import re
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -25,6 +26,7 @@ from headgate.ledger.rows import Member
 
 _OLD = 3600
 _NOBODY = {errno.ENXIO, errno.ENOENT}
+_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
 class FolderRoll:
@@ -145,6 +147,8 @@ class FolderRoll:
         return [id for id in ended if id not in self.strays]
 
     def _open(self, member: str, kind: str) -> bool:
+        if not _ID.fullmatch(member):
+            return False  # nobody ever had such an id, and its path would lead who knows where
         try:
             os.close(os.open(self._path(member, kind), os.O_WRONLY | os.O_NONBLOCK))
         except OSError as error:
