@@ -175,6 +175,7 @@ def test_a_job_whose_runner_was_killed_can_be_adopted(yard: Yard) -> None:
     yard.begin(id)
     assert yard.do(jobs.adopt, id, me="v") is None, "its runner lives"
     yard.census.orphan(f"r{id}")
+    yard.census.join("v")
     yard.tidy()
     assert yard.state(id) == "running"
     unminded = yard.read(jobs.unminded)

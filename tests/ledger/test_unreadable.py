@@ -428,7 +428,7 @@ def test_a_cursor_that_cannot_be_read_goes_on_from_now(lab: Lab, cursor: str) ->
     assert batch.events == ()
     later = lab.run(lambda ledger: notices.take(ledger, "x", me, 9, 0.0))
     assert later is not None
-    assert [event.kind for event in later.events] == [KIND]
+    assert [event.event for event in later.events] == [KIND]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 from headgate.core.leases import ACCEPTED, PENDING, refused
 from headgate.core.pools import Tuned
 from headgate.ledger.rows import (
+    History,
     Lease,
     Member,
     Rest,
@@ -736,3 +737,11 @@ def test_a_reader_sees_nothing_unfinished(connect: Connect, kind: str) -> None:
             do(tx)
         assert read(reader, said) == before
     assert read(reader, said) != before
+
+
+@pytest.mark.parametrize("mean", [float("inf"), -5.0, 1e300])
+def test_a_history_that_cannot_be_one_is_none(mean: float) -> None:
+    """A mean beyond all bounds says nothing, and the next hold begins anew."""
+    odd = History(7, mean)
+    assert not odd.sound
+    assert odd.learn(400) == History(-3, 2.0).learn(400) == History(1, 400.0)

@@ -13,6 +13,7 @@ Writing a byte into `wake` wakes the process.
 """
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -25,6 +26,7 @@ from headgate.ledger.rows import Lease, Member
 from headgate.store.pipe import has_reader
 
 _OLD = 3600
+_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
 class FolderRoll:
@@ -148,6 +150,8 @@ class FolderRoll:
         return [id for id in ended if id not in self.strays]
 
     def _open(self, member: str, kind: str) -> bool:
+        if not _ID.fullmatch(member):
+            return False  # nobody ever had such an id, and its path would lead who knows where
         return has_reader(self._path(member, kind))
 
     def _path(self, member: str, kind: str) -> Path:

@@ -132,6 +132,26 @@ class Rest(NamedTuple):
     completed: int
 
 
+class History(NamedTuple):
+    """How long work of one key held its seats: a mean that forgets."""
+
+    holds: int = 0
+    mean: float = 0.0
+
+    @property
+    def sound(self) -> bool:
+        """Whether it can be one; a mean beyond all bounds would break whoever reckons with it."""
+        return self.holds >= 0 and 0 <= self.mean < _LONGEST_HOLD
+
+    def learn(self, held: int) -> "History":
+        """The same with one more; a history that cannot be one begins anew."""
+        holds, mean = self if self.sound else History()
+        return History(holds + 1, mean + (held - mean) / min(holds + 1, 16))
+
+
+_LONGEST_HOLD = 2**53
+
+
 class Attempt(NamedTuple):
     """One run of a job; `ended` is 0 while it goes on."""
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from headgate.core.line import Order
 from headgate.core.pools import Tuned
-from headgate.ledger.rows import Happening, Held, Lane, Lease, Member, Rest, Ticket
+from headgate.ledger.rows import Happening, Held, History, Lane, Lease, Member, Rest, Ticket
 from headgate.store.memory_jobs import JobRows
 from headgate.store.ordered import Ordered
 
@@ -73,7 +73,7 @@ class _Rows(JobRows):
         self._held: dict[tuple[str, str, str], tuple[int, int]] = {}
         self._chained: dict[int, None] = {}
         self._rests: list[Rest] = []
-        self._history: dict[str, tuple[int, float]] = {}
+        self._history: dict[str, History] = {}
         self._members: dict[str, Member] = {}
         self._events: deque[Happening] = deque()
 
@@ -280,12 +280,11 @@ class _Rows(JobRows):
         self._rests = rests
 
     def learn_hold(self, key: str, held: int) -> None:
-        count, mean = self._history.get(key, (0, 0.0))
-        count += 1
-        self._set(self._history, key, (count, mean + (held - mean) / min(count, 16)))
+        self._set(self._history, key, self._history.get(key, History()).learn(held))
 
     def usual_hold(self, keys: Iterable[str]) -> float | None:
-        known = [self._history[key][1] for key in keys if key in self._history]
+        rows = (self._history.get(key) for key in keys)
+        known = [row.mean for row in rows if row is not None and row.sound]
         return sum(known) / len(known) if known else None
 
     def add_member(self, row: Member) -> None:

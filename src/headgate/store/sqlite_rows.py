@@ -13,6 +13,7 @@ from headgate.ledger.rows import (
     Attempt,
     Happening,
     Held,
+    History,
     Lane,
     Lease,
     Member,
@@ -51,11 +52,10 @@ class SqliteRows:
         if self._last_id is not None:
             self._do("set_last_id", self._last_id)
         for key, holds in self._new_holds.items():
-            count, mean = self._one("history", key) or (0, 0.0)
+            history = History(*self._one("history", key) or ())
             for held in holds:
-                count += 1
-                mean += (held - mean) / min(count, 16)
-            self._do("learn_hold", key, count, mean)
+                history = history.learn(held)
+            self._do("learn_hold", key, *history)
         if self._new_events:
             latest = 0
             for row in self._new_events:
@@ -242,7 +242,8 @@ class SqliteRows:
     def usual_hold(self, keys: Iterable[str]) -> float | None:
         if self._new_holds:
             self.flush()
-        known = [row[0] for key in keys if (row := self._one("usual_hold", key))]
+        rows = (self._one("history", key) for key in keys)
+        known = [it.mean for row in rows if row and (it := History(*row)).sound]
         return sum(known) / len(known) if known else None
 
     def add_member(self, row: Member) -> None:

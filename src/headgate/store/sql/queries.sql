@@ -155,9 +155,6 @@ INSERT OR REPLACE INTO history VALUES (?, ?, ?)
 -- name: history
 SELECT count, mean FROM history WHERE key = ?
 
--- name: usual_hold
-SELECT mean FROM history WHERE key = ?
-
 -- name: add_member
 INSERT OR REPLACE INTO member VALUES (?, ?, ?, ?, ?, ?)
 
