@@ -19,7 +19,7 @@ from tests.work.scene import BRISK, Scene
 MAX_HOLD = 10.0
 """Seconds: enough for an installation in between."""
 CONFIG = f"""
-{BRISK}
+{BRISK.replace('grace = "1s"', 'grace = "10s"')}
 [pools."long/*"]
 limit = 4
 max_hold = "{MAX_HOLD:g}s"
