@@ -257,7 +257,7 @@ class Model:
         )
 
     def ask(self, ticket: Ticket) -> None:
-        """Let in at once if nobody waits for the same seats and there is room."""
+        """Let in at once if nobody waits for the same pools or lender, and there is room."""
         passes = not self._somebody_waits(ticket)
         if passes and not self.why_not(ticket, {}, self.needs(ticket)[0]):
             self.grant(ticket)
@@ -266,7 +266,11 @@ class Model:
         self.unsettled = True
 
     def _somebody_waits(self, ticket: Ticket) -> bool:
-        return any(set(places(ticket)) & set(places(other)) for other in self.tickets)
+        borrows = self.needs(ticket)[1]
+        return any(
+            set(places(ticket)) & set(places(other)) or (borrows and other.lender == ticket.lender)
+            for other in self.tickets
+        )
 
     def grant(self, ticket: Ticket) -> None:
         """Make a lease of a ticket."""

@@ -45,9 +45,9 @@ class Request(NamedTuple):
 def ask(ledger: Ledger, request: Request) -> int:
     """Grant the request at once, or put it into the line; returns its id either way.
 
-    Nobody is passed: if anyone waits for a pool that this request sits in too, it joins the line,
-    and the line is settled at the end of the transaction. If nobody does, a pass would decide
-    nothing that concerns it, so it is let in without one if there is room.
+    Nobody is passed: if anyone waits for a pool that this request sits in, or to borrow from the
+    same lease, it joins the line, and the line is settled at the end of the transaction. If nobody
+    does, a pass would decide nothing that concerns it: it is let in without one if there is room.
     """
     learn.tidy(ledger)
     lane = lane_of(request)
@@ -56,7 +56,7 @@ def ask(ledger: Ledger, request: Request) -> int:
     head = head._replace(order=(request.urgency, request.since, ledger.tx.next_id()))
     if request.label and not request.task:
         request = request._replace(task=f"{request.label}-{head.id}")
-    rivals = any(rivals_for(ledger, head.needs))
+    rivals = any(rivals_for(ledger, head))
     if not rivals and not line.obstacles(head, ledger.use, ledger.now):
         for need in head.needs:
             ledger.use.let_in(need, head.cls, ledger.now)
@@ -107,12 +107,13 @@ def refuse_too_heavy(needs: tuple[Need, ...], cls: str, weight: int) -> None:
             )
 
 
-def rivals_for(ledger: Ledger, needs: tuple[Need, ...]) -> Iterator[Lane]:
-    """The lanes in which somebody waits for one of these pools, too, and could be let in."""
-    wanted = {need.place for need in needs}
+def rivals_for(ledger: Ledger, head: Head) -> Iterator[Lane]:
+    """The lanes that somebody could be let in from who wants a pool or the lender of this one."""
+    wanted = {need.place for need in head.needs}
     for lane in ledger.active_lanes():
         pools = ledger.under(lane.view).of(lane.key)
-        if any(place(pool.name, lane.machine) in wanted for pool in pools):
+        shares = any(place(pool.name, lane.machine) in wanted for pool in pools)
+        if shares or (head.lender and lane.lender == head.lender):
             yield lane
 
 

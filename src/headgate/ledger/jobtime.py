@@ -77,7 +77,7 @@ def _room(ledger: Ledger, job: Job, key: str, view: str) -> bool:
     head = admit.head_of(ledger, admit.lane_of(request), job.weight)
     if line.obstacles(head, ledger.use, ledger.now):
         return False
-    if any(lane.key == key for lane in admit.rivals_for(ledger, head.needs)):
+    if any(lane.key == key for lane in admit.rivals_for(ledger, head)):
         return False
     dry = DryRun(ledger, [request])
     return dry.newcomers[0].head.id in dry.granted

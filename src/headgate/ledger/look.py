@@ -154,7 +154,7 @@ def capacity(
     )
     head = admit.head_of(ledger, admit.lane_of(request), 1)
     needs = head.needs
-    queued = sum(lane.waiting for lane in admit.rivals_for(ledger, needs))
+    queued = sum(lane.waiting for lane in admit.rivals_for(ledger, head))
     survey = Survey(ledger, [request] if queued else ())
     use = survey.dry.use
     reasons = line.obstacles(head, use, ledger.now)
