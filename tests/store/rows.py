@@ -140,7 +140,7 @@ def said(tx: Tx) -> dict[str, Any]:
     lanes = sorted(tx.lanes(), key=lambda one: one[1:])
     pages = {one[1:]: tx.page(one.id, None, 10**6) for one in lanes}
     lines = {name: [row._replace(lane=0) for row in page] for name, page in pages.items()}
-    heads = {one[1:]: tx.head(one.id) for one in lanes}
+    heads = {one[1:]: tx.page(one.id, None, 1) for one in lanes}
     tickets = [row for page in pages.values() for row in page]
     leases = tx.leases(0, 10**6)
     jobs = {word: tx.jobs(word, 0, 10**6) for word in Word}
@@ -150,7 +150,7 @@ def said(tx: Tx) -> dict[str, Any]:
         "notes": [tx.note(name) for name in NOTES],
         "tuned": sorted(tx.tuned(), key=lambda row: row.name),
         "lines": lines,
-        "heads": {name: row and row.id for name, row in heads.items()},
+        "heads": {name: [row.id for row in rows] for name, rows in heads.items()},
         "ranks": [tx.rank(row.lane, row.order) for row in tickets],
         "tickets": [tx.ticket(row.id) == row for row in tickets],
         "tickets_of": [sorted(row.id for row in tx.tickets_of(name)) for name in MEMBERS],

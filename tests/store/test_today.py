@@ -48,6 +48,8 @@ class Today(Yard):
         super().__init__(open_it)
         self.now = WRITTEN_AT
         self.pools({"a": 1, "b": 1})
+        for member in self.read(lambda ledger: ledger.tx.members()):
+            self.census.join(member.id)
         self.named = {
             row.name: row.id
             for row in self.read(

@@ -144,7 +144,8 @@ class Version:
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Iterator[JobBox]:
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[JobBox]:
+    monkeypatch.delenv("HEADGATE_SCHEMA")  # the names that both versions have
     box = JobBox(tmp_path)
     box.defaults = STEADY
     box.config('[pools.host]\nlimit = 40\n[run]\ngrace = "1s"\n')

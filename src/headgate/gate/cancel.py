@@ -8,9 +8,8 @@ from functools import partial
 from headgate.core.jobs import load
 from headgate.core.leases import EndCause, EndRequest
 from headgate.errors import HeadgateError, UsageError
-from headgate.gate.roll import programs
 from headgate.gate.runtime import Runtime
-from headgate.gate.strays import carriers, end
+from headgate.gate.strays import carriers, end, programs
 from headgate.ledger import hands, leave
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lease, Member

@@ -15,9 +15,8 @@ from headgate.core.jobstates import State
 from headgate.errors import HeadgateError, StoreError, StoreReplacedError
 from headgate.gate.lease import Lease
 from headgate.gate.operation import Joining, Operation
-from headgate.gate.roll import programs
 from headgate.gate.runtime import Runtime
-from headgate.gate.strays import MARK
+from headgate.gate.strays import MARK, programs
 from headgate.ledger import jobs, jobtime, leave
 from headgate.ledger.ledger import Ledger
 

@@ -1,52 +1,45 @@
-"""End programs that nobody minds any more and that hold their seats for too long."""
+"""For processes of version 0.1.0 that live on after an upgrade. It goes with the next version.
+
+They load this file, under this name, when a lease is held for too long or when they begin to keep
+watch, and their thread would end if they could not. All other modules that they have are those of
+version 0.1.0, so this uses nothing that is newer. No process of this version loads it: see
+`max_hold`.
+"""
 
 import threading
 from functools import partial
+from typing import Any
 
-from headgate.core.leases import EndCause, EndRequest
-from headgate.gate.roll import Roll, programs
-from headgate.gate.strays import end
-from headgate.gate.transactor import Transactor
+from headgate.gate.strays import end, programs
 from headgate.ledger import leave
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Lease
 
 _GRACE = 10.0
 
 
-def end_orphans(transactor: Transactor, roll: Roll) -> None:
-    """End what holds seats beyond `max_hold` without a process of ours to end it.
-
-    The seats are freed by the end of the programs, and by nothing else.
-    """
-    for mark, lease in transactor.read(_overdue):
+def end_orphans(clerk: Any) -> None:  # noqa: ANN401 - of version 0.1.0, like all that follows
+    """End what holds seats beyond `max_hold` without a process of ours to end it."""
+    for mark, lease in clerk.read(_overdue):
         text = "held longer than its pool's max_hold, with no process of headgate left to end it"
-        transactor.run(partial(note, id=lease.id, text=text))
-        find = partial(programs, roll, lease, mark)
+        clerk.run(partial(note, id=lease.id, text=text))
+        find = partial(programs, clerk.roll, lease, mark)
         threading.Thread(target=end, args=(find, _GRACE), daemon=True).start()
 
 
-def _overdue(ledger: Ledger) -> list[tuple[str, Lease]]:
+def _overdue(ledger: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - as above
     if not any(pool.max_hold for pool in ledger.book.pools.values()):
         return []
     found = []
     for lease in ledger.tx.leases(0, 10_000):
         holds = [pool.max_hold for pool in ledger.book.of(lease.key) if pool.max_hold]
-        if (
-            holds
-            and lease.marked
-            and lease.cancel is None
-            and ledger.now - lease.granted > min(holds)
-            and not ledger.census.listening(lease.member)
-        ):
+        late = holds and ledger.now - lease.granted > min(holds)
+        if late and lease.marked and not lease.cancel and not ledger.census.listening(lease.member):
             found.append((leave.mark(ledger.tx.uid(), lease.id), lease))
     return found
 
 
-def note(ledger: Ledger, id: int, text: str) -> None:
-    """Remember why a lease is being ended; whoever asked for that before is not forgotten."""
+def note(ledger: Any, id: int, text: str) -> None:  # noqa: ANN401 - as above
+    """Remember why a lease is being ended."""
     lease = ledger.tx.lease(id)
     if lease is not None:
-        asked = lease.cancel or EndRequest(EndCause.MAX_HOLD, text)
-        ledger.tx.change_lease(lease._replace(cancel=asked))
+        ledger.tx.change_lease(lease._replace(cancel=text))
         ledger.tell("overdue", text, work=id, key=lease.key, task=lease.task)

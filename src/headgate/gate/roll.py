@@ -22,7 +22,7 @@ from pathlib import Path
 from headgate.errors import StoreUnavailableError
 from headgate.gate.preload import Preloader
 from headgate.gate.strays import carriers, readers
-from headgate.ledger.rows import Lease, Member
+from headgate.ledger.rows import Member
 from headgate.store.pipe import has_reader
 
 _OLD = 3600
@@ -214,10 +214,3 @@ class HomeRoll:
 
 
 Roll = FolderRoll | HomeRoll
-
-
-def programs(roll: Roll, lease: Lease, mark: str) -> set[int]:
-    """All processes that a lease's program still has: by its mark, and by a pipe it inherited."""
-    members = {lease.member, lease.life} - {""}
-    users = {pid for member in members for pid in roll.users(member)}
-    return {*carriers([mark]).get(mark, ()), *users}

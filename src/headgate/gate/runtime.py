@@ -28,7 +28,7 @@ from headgate.errors import (
     StoreError,
     StoreReplacedError,
 )
-from headgate.gate import overdue
+from headgate.gate import max_hold
 from headgate.gate.acquisition import Acquisition
 from headgate.gate.background import Background
 from headgate.gate.delivery import deliver, running_loop
@@ -231,7 +231,7 @@ class Runtime:
             if self._catch_up():
                 self.transactor.run(_tidy)
             if self.watcher.plan.on_watch:
-                overdue.end_orphans(self.transactor, self.roll)
+                max_hold.end_orphans(self.transactor, self.roll)
         if self.attentive:
             self.poller.start_due()
         if self.transactor.postpones and now >= self._next_retry:
@@ -269,7 +269,7 @@ class Runtime:
         """End the work of leases that were held for longer than their pools allow."""
         for lease, seconds in self.holdings.overdue():
             text = f"held longer than its pool's max_hold of {show_duration(seconds * 1000)}"
-            self.transactor.run(partial(overdue.note, id=lease.id, text=text))
+            self.transactor.run(partial(max_hold.note, id=lease.id, text=text))
             lease.end(HoldExpiredError(f"lease {lease.id} was {text}; its work is being ended"))
 
 

@@ -11,6 +11,9 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
+
+from headgate.ledger.rows import Lease
 
 MARK = "HEADGATE_LEASE"
 _PROC = Path("/proc")
@@ -60,6 +63,20 @@ def _marked_by_psutil() -> Iterator[tuple[int, str]]:
             continue
         if mark and process.status() != psutil.STATUS_ZOMBIE:
             yield process.pid, mark
+
+
+class Users(Protocol):
+    """Tells which processes have inherited a member's life."""
+
+    def users(self, member: str) -> list[int]:
+        """The processes that keep a member alive."""
+
+
+def programs(roll: Users, lease: Lease, mark: str) -> set[int]:
+    """All processes that a lease's program still has: by its mark, and by a pipe it inherited."""
+    members = {lease.member, lease.life} - {""}
+    users = {pid for member in members for pid in roll.users(member)}
+    return {*carriers([mark]).get(mark, ()), *users}
 
 
 def readers(path: str) -> list[int]:

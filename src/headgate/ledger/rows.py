@@ -178,8 +178,21 @@ class Happening(NamedTuple):
     text: str
 
 
+class Expected(NamedTuple):
+    """What a transaction is likely to ask for, beside the line and the seats in use."""
+
+    leases: frozenset[int] = frozenset()
+    jobs: frozenset[int] = frozenset()
+    notes: frozenset[str] = frozenset()
+    since: int = 0
+    """From when on leases count as granted lately."""
+
+
 class Tx(Protocol):
-    """An open transaction. Reads see its own writes; writes need a writing transaction."""
+    """An open transaction. Reads see its own writes; writes need a writing transaction.
+
+    No write has an answer, so that a store may put writes off until the commit.
+    """
 
     def uid(self) -> str:
         """The name this store got when it was made."""
@@ -216,9 +229,6 @@ class Tx(Protocol):
 
     def ticket(self, id: int) -> Ticket | None:
         """A ticket."""
-
-    def head(self, lane: int) -> Ticket | None:
-        """The first ticket of a lane."""
 
     def page(self, lane: int, after: Order | None, most: int) -> list[Ticket]:
         """Tickets of a lane in order, after a place in the line."""

@@ -174,10 +174,6 @@ class _Rows(JobRows):
     def ticket(self, id: int) -> Ticket | None:
         return self._tickets.get(id)
 
-    def head(self, lane: int) -> Ticket | None:
-        first = self._lines[lane].first()
-        return None if first is None else self._tickets[first[2]]
-
     def page(self, lane: int, after: Order | None, most: int) -> list[Ticket]:
         return [self._tickets[order[2]] for order in self._lines[lane].after(after, most)]
 

@@ -9,11 +9,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import apsw
+
 from headgate.errors import StoreInUseError
 from headgate.ledger.rows import Member
 from headgate.store.pipe import has_reader
+from headgate.store.rows import SqlRows
 from headgate.store.schema import Migration
-from headgate.store.sqlite_rows import SQL, SqliteRows
+from headgate.store.sqlite_tables import SQL
 
 NOTE = "schema"
 _UNTOLD = 3
@@ -28,20 +31,24 @@ class Layout(NamedTuple):
     floor: int
 
 
-def layout(run: Callable[..., Any], rows: SqliteRows) -> Layout:
+def layout(run: Callable[..., Any]) -> Layout:
     """The layout of the store as it is now; zeros for an empty file."""
     floor = int(run("PRAGMA user_version").fetchone()[0])
-    return Layout(max(floor, int(rows.note(NOTE) or 0)), floor)
+    try:
+        said = run(SQL["note"], (NOTE,)).fetchone()
+    except apsw.SQLError:  # there are no tables yet
+        said = None
+    return Layout(max(floor, int(said[0]) if said else 0), floor)
 
 
 def migrate(
-    path: Path, folder: Path, run: Callable[..., Any], rows: SqliteRows, steps: Sequence[Migration]
+    path: Path, folder: Path, run: Callable[..., Any], rows: SqlRows, steps: Sequence[Migration]
 ) -> None:
     """Apply what is missing; the caller has opened a writing transaction.
 
     Refuses, with nothing changed, if a process is alive that could not go on.
     """
-    now = layout(run, rows)
+    now = layout(run)
     missing = [step for step in steps if step.schema > now.schema]
     if not missing:
         return

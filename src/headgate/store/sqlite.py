@@ -24,8 +24,9 @@ from headgate.errors import (
 )
 from headgate.store.machine import machine_id, uptime_ms
 from headgate.store.migrate import Layout, layout, migrate
+from headgate.store.rows import SqlRows
 from headgate.store.schema import Migration, migrations
-from headgate.store.sqlite_rows import SQL, SqliteRows
+from headgate.store.sqlite_tables import SQL, SqliteTables
 
 _PATIENCE = 30.0
 _MIGRATIONS = migrations()
@@ -73,7 +74,7 @@ class SqliteStore:
             self._run = self._db.cursor().execute
             self._use_wal()
             self._run(f"PRAGMA synchronous={synchronous}").fetchall()
-            self._rows = SqliteRows(self._run)
+            self._rows = SqlRows(SqliteTables(self._run))
             self._migrate()
             self.folder.mkdir(mode=0o700, exist_ok=True)
 
@@ -82,19 +83,19 @@ class SqliteStore:
         return self._clock() if self._clock else uptime_ms() + self._offset
 
     @contextmanager
-    def transaction(self, *, write: bool) -> Iterator[SqliteRows]:
+    def transaction(self, *, write: bool) -> Iterator[SqlRows]:
         """Open a transaction; BEGIN IMMEDIATE for one that writes."""
         with self._translated():
             self._same_file()
             self._run("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
                 if write and self._number("PRAGMA user_version") > self.schema:
-                    self._refuse(layout(self._run, self._rows))
+                    self._refuse(layout(self._run))
+                self._rows.begin()
                 yield self._rows
-                self._rows.flush()
+                self._rows.finish()
                 self._run("COMMIT")
             except BaseException:
-                self._rows.forget()
                 if self._db.in_transaction:
                     self._run("ROLLBACK")
                 raise
@@ -128,16 +129,21 @@ class SqliteStore:
             )
 
     def _migrate(self) -> None:
-        found = layout(self._run, self._rows)
+        found = layout(self._run)
         if found.floor > self.schema:
             self._refuse(found)
-        if found.schema < self.schema or not self._rows.note(f"clock:{machine_id()}"):
+        if found.schema < self.schema or not self._clock_offset():
             with self.transaction(write=True) as rows:
                 migrate(self.path, self.folder, self._run, rows, self._steps)
                 if not rows.uid():
                     rows.set_note("uid", os.urandom(4).hex())
                 self._set_clock(rows)
-        self._offset = int(self._rows.note(f"clock:{machine_id()}"))
+        self._offset = int(self._clock_offset())
+
+    def _clock_offset(self) -> str:
+        """How far the store's clock is ahead of the machine's uptime; empty if it was never set."""
+        said = self._run(SQL["note"], (f"clock:{machine_id()}",)).fetchone()
+        return said[0] if said else ""
 
     def _refuse(self, found: Layout) -> NoReturn:
         raise StoreTooNewError(
@@ -146,7 +152,7 @@ class SqliteStore:
             "upgrade headgate, or use another --store"
         )
 
-    def _set_clock(self, rows: SqliteRows) -> None:
+    def _set_clock(self, rows: SqlRows) -> None:
         """Once per boot, set the clock by the wall, but never behind what was written before."""
         name = f"clock:{machine_id()}"
         if not rows.note(name):

@@ -24,37 +24,31 @@ DELETE FROM pool WHERE name = ?
 -- name: lanes
 SELECT id, machine, key, cls, lender, view, waiting FROM lane ORDER BY id
 
--- name: lane
-SELECT id FROM lane
-WHERE machine = ? AND key = ? AND cls = ? AND lender = ? AND view = ?
-
 -- name: add_lane
-INSERT INTO lane (machine, key, cls, lender, view, waiting)
-VALUES (?, ?, ?, ?, ?, 0) RETURNING id
-
--- name: lane_by_id
-SELECT id, machine, key, cls, lender, view, waiting FROM lane WHERE id = ?
+INSERT INTO lane (id, machine, key, cls, lender, view, waiting) VALUES (?, ?, ?, ?, ?, ?, 0)
 
 -- name: wait_more
 UPDATE lane SET waiting = waiting + 1 WHERE id = ?
 
 -- name: wait_less
-UPDATE lane SET waiting = waiting - 1 WHERE id = ? RETURNING waiting
+UPDATE lane SET waiting = waiting - 1 WHERE id = ?
 
--- name: drop_lane
-DELETE FROM lane WHERE id = ?
+-- name: drop_empty_lane
+DELETE FROM lane WHERE id = ? AND waiting <= 0
 
--- name: add_ticket
+-- name: insert_ticket
 INSERT INTO ticket VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
--- name: drop_ticket
-DELETE FROM ticket WHERE id = ? RETURNING *
+-- name: delete_ticket
+DELETE FROM ticket WHERE id = ?
 
 -- name: ticket
 SELECT * FROM ticket WHERE id = ?
 
--- name: head
-SELECT * FROM ticket WHERE lane = ? ORDER BY urgency, since, id LIMIT 1
+-- name: fronts
+SELECT ticket.* FROM lane JOIN ticket ON ticket.id IN (
+    SELECT id FROM ticket WHERE lane = lane.id ORDER BY urgency, since, id LIMIT ?
+)
 
 -- name: page
 SELECT * FROM ticket WHERE lane = ? AND (urgency, since, id) > (?, ?, ?)
@@ -111,7 +105,7 @@ INSERT INTO lease VALUES (:id, :machine, :key, :cls, :urgency, :weight, :task, :
     :marked, :granted, :chain, :lender, :pid, :cancel, :sent, :state, :tokens, :job, :life)
 
 -- name: drop_lease
-DELETE FROM lease WHERE id = ? RETURNING *
+DELETE FROM lease WHERE id = ?
 
 -- name: lease
 SELECT * FROM lease WHERE id = ?
@@ -121,9 +115,6 @@ SELECT * FROM lease WHERE id > ? ORDER BY id LIMIT ?
 
 -- name: leases_of
 SELECT * FROM lease WHERE member = ? ORDER BY id
-
--- name: family
-SELECT * FROM lease WHERE chain = ? AND chain <> 0 ORDER BY id
 
 -- name: families
 SELECT * FROM lease WHERE chain <> 0 ORDER BY chain, id
@@ -155,7 +146,7 @@ INSERT OR REPLACE INTO history VALUES (?, ?, ?)
 -- name: history
 SELECT count, mean FROM history WHERE key = ?
 
--- name: add_member
+-- name: insert_member
 INSERT OR REPLACE INTO member VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: add_process
@@ -170,10 +161,10 @@ SELECT m.id, machine, pid, pid_space, joined, works, coalesce(started, 0), coale
 FROM member AS m LEFT JOIN process ON process.member = m.id ORDER BY joined, m.id
 
 -- name: add_event
-INSERT INTO event (at, kind, work, key, task, pool, text) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
+INSERT INTO event (at, kind, work, key, task, pool, text) VALUES (?, ?, ?, ?, ?, ?, ?)
 
 -- name: trim_events
-DELETE FROM event WHERE id <= ?
+DELETE FROM event WHERE id <= (SELECT max(id) FROM event) - ?
 
 -- name: latest_event
 SELECT coalesce(max(at), 0) FROM event

@@ -1,0 +1,209 @@
+"""Rows in SQL tables, so that a transaction takes few round trips however far away they are.
+
+Two rules make that so. What was asked once in a transaction is remembered, and kept true by what is
+written afterwards: a decision that changes something does not have to ask again. And no change has
+an answer: changes are gathered, and given to the tables with the commit, or before the next
+question that is not answered from memory.
+
+So a transaction that says beforehand what it will need (`expect`) takes two round trips: one that
+asks for all of it, and one that writes and commits. Where asking costs nothing, as in SQLite, there
+is no need to say it: each question is asked when it comes up.
+
+session   questions and changes on their way to the tables
+line      lanes and tickets
+leases    leases and resting seats
+jobs      jobs, attempts, what comes after what
+"""
+
+import random
+from collections.abc import Iterable
+
+from headgate.core.pools import Tuned
+from headgate.ledger.rows import Expected, Happening, History, Member, Rest, Ticket
+from headgate.store import codec
+from headgate.store.rows.jobs import JobRows
+from headgate.store.rows.leases import LeaseRows
+from headgate.store.rows.line import FRONT, LineRows, read_lane
+from headgate.store.rows.session import Row, Session, Statement, Tables
+
+__all__ = ["Row", "Session", "SqlRows", "Statement", "Tables"]
+
+_EVENTS = 10_000
+_TRIM_EVERY = 100
+
+
+class SqlRows(LineRows, LeaseRows, JobRows):
+    """All tables, as the ledger sees them. Valid inside a transaction."""
+
+    def __init__(self, tables: Tables) -> None:
+        super().__init__(tables)
+        self._known_uid = ""
+        self._untrimmed = random.randrange(_TRIM_EVERY)  # noqa: S311 - spreads the work
+        self.begin()
+
+    def begin(self) -> None:
+        """Remember nothing of any transaction before."""
+        super().begin()
+        self._last_id: int | None = None
+        self._new_ids = False
+        self._notes: dict[str, str] = {}
+        self._new_notes: set[str] = set()
+        self._pools: dict[str, Tuned] | None = None
+        self._tuned: tuple[Tuned, ...] = ()
+        self._members: dict[str, Member] | None = None
+        self._new_events: list[Happening] = []
+        self._new_holds: dict[str, list[int]] = {}
+
+    def expect(self, expected: Expected) -> None:
+        """Ask together for what this transaction is likely to need."""
+        notes = sorted(expected.notes)
+        ids = sorted(expected.leases)
+        jobs = sorted(expected.jobs)
+        answers = self._ask_all(
+            [
+                Statement("tuned"),
+                Statement("lanes"),
+                Statement("fronts", (FRONT,)),
+                Statement("held"),
+                Statement("families"),
+                Statement("recent", (expected.since,)),
+                Statement("rests"),
+                Statement("members"),
+                Statement("last_id"),
+                *(Statement("note", (name,)) for name in notes),
+                *(Statement("lease", (id,)) for id in ids),
+                *(Statement("job", (id,)) for id in jobs),
+            ]
+        )
+        rest = iter(answers)
+        self._keep_pools([Tuned._make(row) for row in next(rest)])
+        self._keep_lanes([read_lane(row) for row in next(rest)])
+        fronts: dict[int, list[Ticket]] = {lane: [] for lane in self._known_lanes()}
+        for row in next(rest):
+            ticket = Ticket._make(row)
+            fronts[ticket.lane].append(ticket)
+        for lane, front in fronts.items():
+            front.sort(key=lambda ticket: ticket.order)
+            self._keep_front(lane, front, whole=len(front) < FRONT)
+        self._held = {tuple(row[:3]): (row[3], row[4]) for row in next(rest)}
+        self._chained = self._keep([codec.read_lease(row) for row in next(rest)])
+        self._recent = self._keep([codec.read_lease(row) for row in next(rest)])
+        self._recent_since = expected.since
+        self._rests = [Rest._make(row) for row in next(rest)]
+        self._members = {row[0]: Member._make(row) for row in next(rest)}
+        self._last_id = int(next(rest)[0][0])
+        for name in notes:
+            rows = next(rest)
+            self._notes[name] = rows[0][0] if rows else ""
+        for id in ids:
+            rows = next(rest)
+            self._leases[id] = codec.read_lease(rows[0]) if rows else None
+        for id in jobs:
+            rows = next(rest)
+            self._jobs[id] = codec.read_job(rows[0]) if rows else None
+
+    def _put_off(self) -> None:
+        """Ids, notes, events and the history of holds are written once per transaction."""
+        if self._new_ids:
+            self._new_ids = False
+            self._change("set_last_id", self._last_id)
+        if self._new_notes:
+            for name in self._new_notes:
+                self._change("set_note", name, self._notes[name])
+            self._new_notes.clear()
+        if self._new_holds:
+            for key, holds in self._new_holds.items():
+                self._change("learn_holds", key, tuple(holds))
+            self._new_holds = {}
+        if self._new_events:
+            for row in self._new_events:
+                said = (row.work, row.key, row.task, row.pool, row.text)
+                self._change("add_event", row.at, row.kind, *said)
+            self._untrimmed += len(self._new_events)
+            self._new_events = []
+            if self._untrimmed >= _TRIM_EVERY:
+                self._untrimmed = 0
+                self._change("trim_events", _EVENTS)
+
+    def uid(self) -> str:
+        if not self._known_uid:
+            self._known_uid = self.note("uid")
+        return self._known_uid
+
+    def next_id(self) -> int:
+        if self._last_id is None:
+            self._last_id = self._number("last_id")
+        self._last_id += 1
+        self._new_ids = True
+        return self._last_id
+
+    def note(self, name: str) -> str:
+        if name not in self._notes:
+            rows = self._ask("note", name)
+            self._notes[name] = rows[0][0] if rows else ""
+        return self._notes[name]
+
+    def set_note(self, name: str, text: str) -> None:
+        self._notes[name] = text
+        self._new_notes.add(name)
+
+    def tuned(self) -> tuple[Tuned, ...]:
+        if self._pools is None:
+            self._keep_pools([Tuned._make(row) for row in self._ask("tuned")])
+        return self._tuned
+
+    def _keep_pools(self, rows: list[Tuned]) -> None:
+        self._pools = {row.name: row for row in rows}
+        self._tuned = tuple(rows)
+
+    def tune(self, row: Tuned) -> None:
+        self.tuned()
+        assert self._pools is not None  # noqa: S101 - for the type checker
+        if row.says_nothing:
+            self._pools.pop(row.name, None)
+            self._change("untune", row.name)
+        else:
+            self._pools[row.name] = row
+            self._change("tune", *row)
+        self._tuned = tuple(self._pools[name] for name in sorted(self._pools))
+
+    def learn_hold(self, key: str, held: int) -> None:
+        self._new_holds.setdefault(key, []).append(held)
+
+    def usual_hold(self, keys: Iterable[str]) -> float | None:
+        wanted = list(keys)
+        asked = list(dict.fromkeys(wanted))
+        if not asked:
+            return None
+        answers = self._ask_all([Statement("history", (key,)) for key in asked])
+        found = {key: History(*rows[0]) for key, rows in zip(asked, answers, strict=True) if rows}
+        known = [found[key].mean for key in wanted if key in found and found[key].sound]
+        return sum(known) / len(known) if known else None
+
+    def _known_members(self) -> dict[str, Member]:
+        if self._members is None:
+            self._members = {row[0]: Member._make(row) for row in self._ask("members")}
+        return self._members
+
+    def add_member(self, row: Member) -> None:
+        self._known_members()[row.id] = row
+        self._change("add_member", *row)
+
+    def drop_member(self, id: str) -> None:
+        self._known_members().pop(id, None)
+        self._change("drop_member", id)
+
+    def members(self) -> list[Member]:
+        return sorted(self._known_members().values(), key=lambda row: (row.joined, row.id))
+
+    def add_event(self, row: Happening) -> None:
+        self._new_events.append(row)
+
+    def events(self, after: int, most: int, work: int) -> list[Happening]:
+        if work:
+            rows = self._ask("newest_of" if after < 0 else "events_of", work, after, most)
+        elif after < 0:
+            rows = self._ask("newest_events", most)
+        else:
+            rows = self._ask("events", after, most)
+        return [Happening._make(row) for row in rows]

@@ -1,0 +1,131 @@
+"""Leases and resting seats: the rows that decisions are counted from."""
+
+from headgate.ledger.rows import Held, Lease, Rest
+from headgate.store import codec
+from headgate.store.rows.session import Session
+
+_Group = tuple[str, str, str]
+
+
+class LeaseRows(Session):
+    """Who holds seats, and which seats rest."""
+
+    def begin(self) -> None:
+        """Remember nothing of any transaction before."""
+        super().begin()
+        self._leases: dict[int, Lease | None] = {}
+        self._held: dict[_Group, tuple[int, int]] | None = None
+        self._chained: dict[int, Lease] | None = None
+        self._recent: dict[int, Lease] | None = None
+        self._recent_since = 0
+        self._rests: list[Rest] | None = None
+
+    def lease(self, id: int) -> Lease | None:
+        if id not in self._leases:
+            rows = self._ask("lease", id)
+            self._leases[id] = codec.read_lease(rows[0]) if rows else None
+        return self._leases[id]
+
+    def add_lease(self, row: Lease) -> None:
+        self._count_in(row)
+        self._change_columns("add_lease", codec.write_lease(row))
+
+    def drop_lease(self, id: int) -> Lease | None:
+        row = self.lease(id)
+        if row is not None:
+            self._count_out(row)
+            self._change("drop_lease", id)
+        return row
+
+    def change_lease(self, row: Lease) -> None:
+        before = self.lease(row.id)
+        if before is not None:
+            self._count_out(before)
+            self._count_in(row)
+            self._change_columns("change_lease", codec.write_lease(row))
+
+    def _count_in(self, row: Lease) -> None:
+        self._leases[row.id] = row
+        if self._recent is not None and row.granted > self._recent_since:
+            self._recent[row.id] = row
+        if row.chain:
+            if self._chained is not None:
+                self._chained[row.id] = row
+        elif self._held is not None:
+            group = (row.machine, row.key, row.cls)
+            seats, leases = self._held.get(group, (0, 0))
+            self._held[group] = (seats + row.weight, leases + 1)
+
+    def _count_out(self, row: Lease) -> None:
+        self._leases[row.id] = None
+        if self._recent is not None:
+            self._recent.pop(row.id, None)
+        if row.chain:
+            if self._chained is not None:
+                self._chained.pop(row.id, None)
+        elif self._held is not None:
+            group = (row.machine, row.key, row.cls)
+            seats, leases = self._held[group]
+            if leases > 1:
+                self._held[group] = (seats - row.weight, leases - 1)
+            else:
+                del self._held[group]
+
+    def leases(self, after: int, most: int) -> list[Lease]:
+        return [codec.read_lease(row) for row in self._ask("leases", after, most)]
+
+    def leases_of(self, member: str) -> list[Lease]:
+        return [codec.read_lease(row) for row in self._ask("leases_of", member)]
+
+    def job_leases(self) -> list[Lease]:
+        return [codec.read_lease(row) for row in self._ask("job_leases")]
+
+    def family(self, chain: int) -> list[Lease]:
+        return sorted(
+            (row for row in self.families() if row.chain == chain), key=lambda row: row.id
+        )
+
+    def families(self) -> list[Lease]:
+        if self._chained is None:
+            self._chained = self._keep([codec.read_lease(row) for row in self._ask("families")])
+        return sorted(self._chained.values(), key=lambda row: (row.chain, row.id))
+
+    def recent(self, since: int) -> list[Lease]:
+        if self._recent is None or since < self._recent_since:
+            rows = self._ask("recent", since)
+            self._recent, self._recent_since = (
+                self._keep([codec.read_lease(row) for row in rows]),
+                since,
+            )
+        return [row for row in self._recent.values() if row.granted > since]
+
+    def _keep(self, rows: list[Lease]) -> dict[int, Lease]:
+        found = {row.id: row for row in rows}
+        self._leases.update(found)
+        return found
+
+    def held(self) -> list[Held]:
+        if self._held is None:
+            self._held = {
+                (machine, key, cls): (seats, leases)
+                for machine, key, cls, seats, leases in self._ask("held")
+            }
+        return [
+            Held(machine, key, cls, seats, leases=leases)
+            for (machine, key, cls), (seats, leases) in self._held.items()
+        ]
+
+    def rests(self) -> list[Rest]:
+        if self._rests is None:
+            self._rests = [Rest._make(row) for row in self._ask("rests")]
+        return self._rests
+
+    def add_rest(self, row: Rest) -> None:
+        if self._rests is not None:
+            self._rests = [*self._rests, row]
+        self._change("add_rest", *row)
+
+    def drop_rests(self, until: int) -> None:
+        if any(row.keep <= until for row in self.rests()):
+            self._rests = [row for row in self.rests() if row.keep > until]
+            self._change("drop_rests", until)

@@ -1,0 +1,70 @@
+"""What is asked of the tables and what is given to them, in as few round trips as possible."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+Row = tuple[Any, ...]
+
+
+class Statement(NamedTuple):
+    """A named query or change, as it stands in `queries.sql`, with its values."""
+
+    name: str
+    values: Sequence[Any] | Mapping[str, Any] = ()
+
+
+class Tables(Protocol):
+    """The tables of a store, inside one transaction."""
+
+    def ask(self, changes: Sequence[Statement], questions: Sequence[Statement]) -> list[list[Row]]:
+        """Make the changes, then answer the questions: one round trip."""
+
+
+class Session:
+    """One transaction's questions and changes.
+
+    Changes are gathered. They reach the tables with the next question, or with the commit.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._changes: list[Statement] = []
+
+    def begin(self) -> None:
+        """Remember nothing of any transaction before."""
+        self._changes.clear()
+
+    def finish(self) -> None:
+        """Give the tables what they were not given yet; the commit comes next."""
+        self._put_off()
+        if self._changes:
+            changes, self._changes = self._changes, []
+            self._tables.ask(changes, ())
+
+    def _put_off(self) -> None:
+        """Turn what is written once per transaction into changes; for those who have such."""
+
+    def _ask(self, name: str, *values: Any) -> list[Row]:  # noqa: ANN401 - SQL knows, not we
+        """The rows that a question brings, after all changes so far."""
+        return self._ask_all((Statement(name, values),))[0]
+
+    def _ask_all(self, questions: Sequence[Statement]) -> list[list[Row]]:
+        self._put_off()
+        changes, self._changes = self._changes, []
+        return self._tables.ask(changes, questions)
+
+    def _number(self, name: str, *values: Any) -> int:  # noqa: ANN401 - as above
+        """The one number that a question brings; 0 if it brings nothing."""
+        rows = self._ask(name, *values)
+        return int(rows[0][0]) if rows else 0
+
+    def _change(self, name: str, *values: Any) -> None:  # noqa: ANN401 - as above
+        self._changes.append(Statement(name, values))
+
+    def _change_columns(self, name: str, columns: Mapping[str, Any]) -> None:
+        self._changes.append(Statement(name, columns))
+
+
+def firsts(rows: Iterable[Row]) -> list[Any]:
+    """The first column of some rows."""
+    return [row[0] for row in rows]
