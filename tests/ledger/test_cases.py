@@ -67,7 +67,7 @@ class World:
     def tidy(self) -> None:
         def sweep(ledger: Ledger) -> None:
             leave.sweep(ledger)
-            ledger.unsettled = True
+            ledger.reconsider()
 
         self.run(sweep)
 

@@ -213,7 +213,7 @@ class Street(Yard):
 
 def _stop(ledger: Ledger, name: str) -> None:
     ledger.tx.drop_member(name)
-    ledger.unsettled = True
+    ledger.reconsider()
 
 
 @contextmanager
@@ -285,7 +285,7 @@ def check_settling(it: Street) -> None:
     held = set(it.held())
 
     def unsettle(ledger: Ledger) -> None:
-        ledger.unsettled = True
+        ledger.reconsider()
 
     it.run(unsettle)
     assert set(it.held()) - held == let_in

@@ -160,7 +160,7 @@ def test_many_jobs_are_shared_among_workers(yard: Yard) -> None:
         for name in ("v", "w"):
             yard.census.join(name)
             ledger.tx.add_member(Member(name, "m", 1, "", ledger.now, works=1))
-        ledger.unsettled = True
+        ledger.reconsider()
 
     yard.run(join)
     leases = yard.read(lambda ledger: ledger.tx.job_leases())

@@ -20,7 +20,7 @@ from headgate.core.jobstates import ENDED, Place, State, Timer, Word
 from headgate.core.pools import Declared
 from headgate.errors import UsageError
 from headgate.gate.cancel import _ask_to_end
-from headgate.gate.crew import _Finish, _set_works
+from headgate.gate.crew import _Finish
 from headgate.ledger import admit, hands, joblook, jobs, jobtime, leave, look, tune
 from headgate.ledger.admit import Request
 from headgate.ledger.jobs import Draft
@@ -449,19 +449,19 @@ def _join(ledger: Ledger, name: str, works: int = 0) -> None:
     assert isinstance(ledger.census, SimulatedCensus)
     ledger.census.join(name)
     ledger.tx.add_member(Member(name, "m", 1, "", ledger.now, works))
-    ledger.unsettled = True
+    ledger.reconsider()
 
 
 def _discharge(ledger: Ledger, name: str) -> None:
-    _set_works(ledger, name, works=0)
+    ledger.set_works(name, works=False)
     for job in jobs.to_start(ledger, name):
         leave.release(ledger, job.id, "lost", "its worker was stopped")
-    ledger.unsettled = True
+    ledger.reconsider()
 
 
 def _tidy(ledger: Ledger) -> None:
     leave.sweep(ledger)
-    ledger.unsettled = True
+    ledger.reconsider()
 
 
 TestJobs = patient(JobMachine.TestCase)

@@ -386,7 +386,7 @@ class Machine(RuleBasedStateMachine):
 
         def tidy(ledger: Ledger) -> None:
             leave.sweep(ledger)
-            ledger.unsettled = True
+            ledger.reconsider()
 
         before, after = self.transact(tidy)
         for pool, was in before.learned.items():
@@ -405,7 +405,7 @@ class Machine(RuleBasedStateMachine):
             lab.now += ms
 
         def tidy(ledger: Ledger) -> None:
-            ledger.unsettled = True
+            ledger.reconsider()
 
         before, after = self.transact(tidy)
         for pool, was in before.learned.items():
@@ -430,7 +430,7 @@ class Machine(RuleBasedStateMachine):
         self.explored = {
             pool: max(most, self.shot.most[pool] or 0) for pool, most in self.explored.items()
         }
-        self.transact(lambda ledger: setattr(ledger, "unsettled", True), person="*")
+        self.transact(lambda ledger: ledger.reconsider(), person="*")
 
     @rule(
         pool=st.sampled_from(POOLS),

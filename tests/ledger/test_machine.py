@@ -392,7 +392,7 @@ class Machine(RuleBasedStateMachine):
                 tune.resume(ledger, op.pool)
             case _:
                 leave.sweep(ledger)
-                ledger.unsettled = True
+                ledger.reconsider()
 
     def _rows(self, store: Store, pages: Pages) -> dict[str, Any]:
         """All rows and everything that is said about them."""

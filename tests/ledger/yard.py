@@ -27,7 +27,7 @@ class Yard(World):
         def join(ledger: Ledger) -> None:
             self.census.join(name)
             ledger.tx.add_member(Member(name, "m", 1, "", ledger.now, works=1))
-            ledger.unsettled = True
+            ledger.reconsider()
 
         self.run(join)
         return name

@@ -100,10 +100,9 @@ class Crew:
         self._runtime.membership.on_call = on_call
 
         def do(ledger: Ledger) -> None:
-            _set_works(ledger, self.me, works=1)
+            ledger.set_works(self.me, works=True)
             leave.sweep(ledger)
             jobtime.tick(ledger)
-            ledger.unsettled = True
 
         self._transactor.perform(Joining(do))
 
@@ -111,10 +110,9 @@ class Crew:
         """Be given no more jobs, and let others have those that were not started yet."""
 
         def do(ledger: Ledger) -> None:
-            _set_works(ledger, self.me, works=0)
+            ledger.set_works(self.me, works=False)
             for lease in jobs.to_start(ledger, self.me):
                 leave.release(ledger, lease.id, "lost", "its worker was stopped")
-            ledger.unsettled = True
 
         self._transactor.run(do)
         self._runtime.membership.on_call = None
@@ -218,12 +216,6 @@ class Crew:
     def due(self) -> bool:
         """Whether time has come for some job."""
         return self._transactor.read(lambda ledger: jobtime.due(ledger) or bool(_late(ledger)))
-
-
-def _set_works(ledger: Ledger, me: str, *, works: int) -> None:
-    for row in ledger.tx.members():
-        if row.id == me:
-            ledger.tx.add_member(row._replace(works=works))
 
 
 def _late(ledger: Ledger) -> list[int]:

@@ -275,7 +275,7 @@ class Runtime:
 
 def _tidy(ledger: Ledger) -> None:
     leave.sweep(ledger)
-    ledger.unsettled = True
+    ledger.reconsider()
 
 
 @atexit.register

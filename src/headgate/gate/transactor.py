@@ -243,7 +243,7 @@ class Transactor:
     def _settle(self, ledger: Ledger) -> None:
         if ledger.unsettled and not self.lets_in:
             jobs.pick_up(ledger)
-            ledger.unsettled = False
+            ledger.settled()
             ledger.woken.add(watch.watchman(ledger))  # it finds out who may be let in
         while ledger.unsettled:
             admit.settle(ledger)

@@ -77,7 +77,6 @@ def ask(ledger: Ledger, request: Request) -> int:
         tokens=request.tokens,
     )
     ledger.add_ticket(ticket)
-    ledger.unsettled = True
     return head.id
 
 
@@ -121,7 +120,7 @@ def settle(ledger: Ledger) -> None:
     """Hand free seats to those who wait, in order."""
     learn.tidy(ledger)
     jobs.pick_up(ledger)
-    ledger.unsettled = False
+    ledger.settled()
     lanes = {lane.id: lane for lane in ledger.lanes()}
 
     def follow(lane: int, after: Order | None) -> Head | Reason | None:
@@ -134,7 +133,7 @@ def settle(ledger: Ledger) -> None:
             _grant_ticket(ledger, decision.head, lanes[decision.head.lane])
     ledger.blocked = outcome.blocked
     if outcome.again:
-        ledger.unsettled = True
+        ledger.reconsider()
     for head in outcome.overtaken.values():
         ledger.tx.set_overtaken(head.id, _write_times(head.overtaken))
 

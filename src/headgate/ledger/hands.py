@@ -20,7 +20,6 @@ def cancel(ledger: Ledger, id: int, why: str) -> bool:
     if lease is not None:  # whoever is about to start it finds nothing
         leave.give_back(ledger, lease, "withdrawn")
     ledger.drop_ticket(id)
-    ledger.unsettled = True
     end_job(ledger, job, Event.CANCEL, Why("cancelled", why))
     return True
 
@@ -31,7 +30,6 @@ def hold(ledger: Ledger, id: int) -> None:
     if job.state is State.HELD:
         return
     ledger.drop_ticket(id)
-    ledger.unsettled = True
     ledger.tx.change_job(change(job, Event.HOLD, ledger.now))
     tell_of(ledger, job, "held", "by hand")
 

@@ -128,7 +128,6 @@ def stand(ledger: Ledger, job: Job) -> None:
         )
     )
     ledger.tx.change_job(job)
-    ledger.unsettled = True
 
 
 def granted(ledger: Ledger, id: int) -> None:

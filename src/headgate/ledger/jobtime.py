@@ -40,7 +40,6 @@ def tick(ledger: Ledger) -> None:
 
 def _expire(ledger: Ledger, job: Job) -> None:
     ledger.drop_ticket(job.id)
-    ledger.unsettled = True
     limit = show_duration(load(job.spec).expires or 0)
     end_job(ledger, job, Event.EXPIRE, Why("expired", f"not started within {limit}"))
 

@@ -126,7 +126,6 @@ def report(ledger: Ledger, signal: Signal, *, pool: str = "", lease: int = 0, ke
 def _accept(ledger: Ledger, lease: Lease, *, told: bool = False) -> None:
     if lease.answer != ACCEPTED:
         ledger.tx.change_lease(lease._replace(answer=ACCEPTED))
-        ledger.unsettled = True
     for pool, sent in _sent(ledger, lease):
         it = pool.learned
         if it is None:

@@ -40,7 +40,6 @@ def _end(ledger: Ledger, lease: Lease, kind: str) -> None:
     learn.end(ledger, lease, served=kind == "released", unused=kind in _UNUSED)
     if kind == "released":
         ledger.tx.learn_hold(lease.key, max(0, ledger.now - lease.granted))
-    ledger.unsettled = True
 
 
 def _free(ledger: Ledger, lease: Lease, *, completed: bool) -> None:
@@ -102,7 +101,6 @@ def withdraw(ledger: Ledger, id: int, kind: str = "withdrawn", text: str = "") -
     lane = ledger.tx.lane_by_id(ticket.lane)
     ledger.drop_ticket(id)
     ledger.tell(kind, text, work=id, key=lane.key, task=ticket.task)
-    ledger.unsettled = True
     return True
 
 

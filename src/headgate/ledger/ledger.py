@@ -81,7 +81,7 @@ class Ledger:
         """Notes that were read in vain, by name; the next to write sets them aside."""
         self.heir = ""
         """A runner that has just finished a job, and takes the next one that is let in."""
-        self.unsettled = False
+        self._unsettled = False
         self.swept = False
         self._pages = pages
         self._use: Use | None = None
@@ -96,7 +96,7 @@ class Ledger:
         if self._use is None:
             self._use = Use()
             self._counted = set(self.book.pools)
-            self.recount()
+            self._count_all(self._use)
         return self._use
 
     def _count(self, use: Use, names: Iterable[str]) -> None:
@@ -139,6 +139,31 @@ class Ledger:
             return lanes
         return [lane for lane in lanes if not lane.jobs]
 
+    @property
+    def unsettled(self) -> bool:
+        """Whether something has changed that may let somebody in.
+
+        Whatever decisions are made from is changed by way of this class, which knows: tickets,
+        pools, seats in use, workers. What changes by itself is time (`reconsider`).
+        """
+        return self._unsettled
+
+    def reconsider(self) -> None:
+        """Look at the line again: time has passed, or somebody may have ended."""
+        self._unsettled = True
+
+    def settled(self) -> None:
+        """All that can be let in is in."""
+        self._unsettled = False
+
+    def set_works(self, member: str, *, works: bool) -> None:
+        """Have a member start jobs from now on, or no more."""
+        self._workers = None
+        self._unsettled = True
+        for row in self.tx.members():
+            if row.id == member:
+                self.tx.add_member(row._replace(works=int(works)))
+
     def workers(self) -> list[str]:
         """The members of this machine that start jobs."""
         if self._workers is None:
@@ -152,11 +177,13 @@ class Ledger:
     def add_ticket(self, ticket: Ticket) -> None:
         """Put a ticket into its lane."""
         self._lanes = None
+        self._unsettled = True
         self.tx.add_ticket(ticket)
 
     def drop_ticket(self, id: int) -> Ticket | None:
         """Take a ticket out of the line; None if it is not there."""
         self._lanes = None
+        self._unsettled = True
         return self.tx.drop_ticket(id)
 
     def rebook(self) -> None:
@@ -164,7 +191,7 @@ class Ledger:
         self.book = self._pages.book(self.tx.tuned())
         self._use = None
         self._views.clear()
-        self.unsettled = True
+        self._unsettled = True
 
     def tuned(self, pool: str) -> Tuned:
         """What was set by hand or learned for a pool."""
@@ -180,20 +207,24 @@ class Ledger:
             return
         self.tx.tune(self.tuned(pool)._replace(learned=LEARNED.write(learned)))
         self.book = self._pages.book(self.tx.tuned())
-        self.unsettled = True
+        self._unsettled = True
 
     def recount(self) -> None:
-        """Count the seats in use again from the rows, if they have been counted."""
+        """Count the seats in use again from the rows, because some have changed."""
+        self._unsettled = True
         if self._use is not None:
             self._use.clear()
-            self._count(self._use, self._counted)
-            for rest in self.tx.rests():
-                if rest.until > self.now:
-                    self._use.rest(rest.place, rest.seats)
-            outlook.fill(self, self._use)
-            host = self.book.pools.get(HOST)
-            if host is not None and host.care is not None:
-                strain.fill(self, self._use, host)
+            self._count_all(self._use)
+
+    def _count_all(self, use: Use) -> None:
+        self._count(use, self._counted)
+        for rest in self.tx.rests():
+            if rest.until > self.now:
+                use.rest(rest.place, rest.seats)
+        outlook.fill(self, use)
+        host = self.book.pools.get(HOST)
+        if host is not None and host.care is not None:
+            strain.fill(self, use, host)
 
     def count_grant(self, use: Use, head: Head, lane: Lane) -> None:
         """Count what is not a need of whoever was let in, but follows from the grant.
@@ -217,6 +248,7 @@ class Ledger:
 
     def uncount(self, lease: Lease) -> None:
         """Take an unrelated lease that was removed off the count, if there is one already."""
+        self._unsettled = True
         if self._use is not None:
             for name in self._counted:
                 if matches(name, lease.key):

@@ -71,4 +71,3 @@ def _change(ledger: Ledger, lease: Lease, change: Callable[[Meter, Pool], Meter]
             where = outlook.place(pool.name, lease.machine)
             keep(ledger, where, change(outlook.meter(ledger, where), pool))
             ledger.recount()
-            ledger.unsettled = True

@@ -64,7 +64,6 @@ def keep_sight(ledger: Ledger, name: str, sight: readings.Sight) -> None:
     """Keep what is known from the readings of a pool; it counts at once."""
     unreadable.keep(ledger, f"usage:{name}", SIGHT.write(sight))
     ledger.recount()
-    ledger.unsettled = True
 
 
 def close(
@@ -108,4 +107,3 @@ def sighted(ledger: Ledger, space: str, counts: dict[str, int]) -> None:
         unreadable.keep(ledger, f"foreign:{name}", outlook.write_sightings(seen))
         if known is None or known[0] != count:
             ledger.recount()
-            ledger.unsettled = True

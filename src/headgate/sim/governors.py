@@ -218,4 +218,4 @@ class Headgate:
 
 
 def _tidy(ledger: Ledger) -> None:
-    ledger.unsettled = True
+    ledger.reconsider()
