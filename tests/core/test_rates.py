@@ -88,7 +88,7 @@ def test_no_minute_sees_more(
         elif step == "correct":
             it.meter = rates.correct(it.meter, it.limits, (None, number), (None, pick), it.now)
         elif step == "keep":
-            assert METER.read(METER.write(it.meter)) == it.meter
+            assert METER._read(METER.write(it.meter)) == it.meter
         elif it.spent:
             id = sorted(it.spent)[pick % len(it.spent)]
             then, tokens = it.spent[id]
@@ -266,5 +266,5 @@ def test_a_meter_can_be_kept() -> None:
     meter = rates.correct(
         rates.charge(Meter(), 100, NOW), Rates(9, 900), (4, 1), (500, 350), NOW + 5_000
     )
-    assert METER.read(METER.write(meter)) == meter
-    assert METER.read(METER.write(Meter())) == Meter()
+    assert METER._read(METER.write(meter)) == meter
+    assert METER._read(METER.write(Meter())) == Meter()

@@ -382,10 +382,10 @@ def test_a_sight_can_be_kept(
     sight = Sight() if lag is None else learned(lag)
     for asked in (NOW, NOW + 700):
         sight = take(sight, reading, own, asked, asked + 5)
-        assert SIGHT.read(SIGHT.write(sight)) == sight
+        assert SIGHT._read(SIGHT.write(sight)) == sight
     sight = readings.miss(sight, problem, NOW)._replace(polling="p", polling_until=NOW + 7)
-    assert SIGHT.read(SIGHT.write(sight)) == sight
-    assert SIGHT.read(SIGHT.write(Sight())) == Sight()
+    assert SIGHT._read(SIGHT.write(sight)) == sight
+    assert SIGHT._read(SIGHT.write(Sight())) == Sight()
 
 
 def spoiled(**changes: Any) -> str:  # noqa: ANN401 - anything at all

@@ -8,7 +8,7 @@ from headgate.core.jobs import End, Outcome
 from headgate.core.jobstates import ENDED
 from headgate.core.leases import EndCause, EndRequest, relief
 from headgate.errors import UsageError
-from headgate.gate import overdue
+from headgate.gate import max_hold
 from headgate.ledger import hands, jobtime, leave
 from headgate.ledger.jobs import MAX_HOLD
 from headgate.ledger.ledger import Ledger
@@ -241,7 +241,7 @@ def test_a_bound_does_not_undo_a_cancel(yard: Yard) -> None:
     id = yard.submit(retries=1)
     yard.begin(id)
     _ask_to_end(yard, id)
-    yard.do(overdue.note, id, text=HELD_TOO_LONG.text)
+    yard.do(max_hold.note, id, text=HELD_TOO_LONG.text)
     yard.die(f"r{id}")
     assert (yard.state(id), yard.row(id).text) == ("cancelled", "by hand")
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from headgate.core.signals import ACCEPTED, CONCURRENCY, Signal
-from headgate.gate import overdue
+from headgate.gate import max_hold
 from headgate.gate.cancel import _ask_to_end
 from headgate.ledger import hands, jobs, jobtime, learn
 from headgate.store.sqlite import SqliteStore
@@ -61,7 +61,7 @@ def _run(yard: Yard) -> None:
     held = yard.submit("c/x", name="overdue")
     yard.begin(held)
     text = "held longer than its pool's max_hold of 1s"
-    yard.run(lambda ledger: overdue.note(ledger, held, text))
+    yard.run(lambda ledger: max_hold.note(ledger, held, text))
     yard.begin(yard.submit("c/x", name="running"))
     adopted = yard.submit("c/x", name="adopted")
     yard.begin(adopted)

@@ -64,12 +64,20 @@ class Shape(Generic[T]):
     ) -> None:
         self._kind = kind
         self._sound = sound
-        self.read: Callable[[str], T | Unreadable | None] = lru_cache(maxsize=size)(self._read)
-        """The value of a text, None if it is empty. Each text is read once."""
+        self._remembered = lru_cache(maxsize=size)(self._read)
+        self._written: tuple[str, T | None] = ("", None)
+
+    def read(self, text: str) -> T | Unreadable | None:
+        """The value of a text, None if it is empty. Each text is taken apart once at the most."""
+        last, value = self._written
+        return value if text == last else self._remembered(text)
 
     def write(self, value: T) -> str:
         """A value as text, to be kept."""
-        return seal(_encoder()(value))
+        text = seal(_encoder()(value))
+        if self._sound(value):
+            self._written = (text, value)  # whoever writes a text reads it next
+        return text
 
     def _read(self, text: str) -> T | Unreadable | None:
         if not text:
@@ -136,15 +144,19 @@ def _reader(kind: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - any type at al
         return lambda found: None if found is None else inner(found)
     if get_origin(kind) is tuple:
         item = _reader(get_args(kind)[0])
+        if get_args(kind)[0] is float:
+            return lambda found: tuple(_numbers(_list(found)))
         return lambda found: tuple(map(item, _list(found)))
     hints = get_type_hints(kind)
     needed = len(hints) - len(kind._field_defaults)
-    if set(hints.values()) == {int} and not kind._field_defaults:
-        return lambda found: kind._make(_whole_numbers(found, needed))
     readers = [_reader(hint) for hint in hints.values()]
+    kinds = list(hints.values())
+    plain = set(kinds) <= {int, float}
 
     def read(found: object) -> object:
         values = _list(found)
+        if plain and [*map(type, values)] == kinds:
+            return kind._make(_numbers(values))  # as we write them: no need to look at each
         if not needed <= len(values) <= len(readers):
             raise ValueError(f"{len(values)} fields")
         return kind(*[field(value) for field, value in zip(readers, values, strict=False)])
@@ -158,10 +170,9 @@ def _list(found: object) -> list[Any]:
     return found
 
 
-def _whole_numbers(found: object, count: int) -> list[int]:
-    values = _list(found)
-    if len(values) != count or {*map(type, values)} != {int} or max(map(abs, values)) > _LARGEST:
-        raise ValueError("not so many whole numbers")
+def _numbers(values: list[Any]) -> list[Any]:
+    if values and not ({*map(type, values)} <= {int, float} and max(map(abs, values)) <= _LARGEST):
+        raise ValueError("not only numbers")
     return values
 
 

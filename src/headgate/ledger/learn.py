@@ -11,6 +11,7 @@ from headgate.core.pools import LEARN, NO_RATES, STEP_DOWN, Pool
 from headgate.core.seats import Need
 from headgate.core.signals import ACCEPTED as YES
 from headgate.core.signals import CONCURRENCY, USAGE, Signal
+from headgate.core.texts import Unreadable
 from headgate.errors import UsageError
 from headgate.ledger import metering, outlook, unreadable, upstream
 from headgate.ledger.ledger import Ledger
@@ -226,8 +227,10 @@ def _when_sent(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> 
 
 def _of_burst(ledger: Ledger, pool: Pool, lease: Lease, sent: Sent) -> Sent:
     """Of many sent in one moment any may be refused first: then its level is that of the last."""
-    said = (pool.name, "when its limit was last set", "refusals of what was sent before count too")
-    reset = unreadable.read(ledger, f"reset:{pool.name}", kept.RESET, said, lambda: _NEVER)
+    reset = kept.RESET.read(ledger.tx.note(f"reset:{pool.name}"))
+    if isinstance(reset, Unreadable):
+        said = (pool.name, "when its limit was last set", "what was sent before counts too")
+        reset = unreadable.found(ledger, f"reset:{pool.name}", kept.RESET, said, _NEVER)
     if (lease.granted, lease.id) <= (reset or _NEVER):
         return sent._replace(epoch=-1)  # somebody has set the limit since
     for other in ledger.tx.recent(lease.granted - 1):

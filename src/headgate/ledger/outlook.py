@@ -5,7 +5,7 @@ the rates were charged. Looked up only for pools that need it.
 """
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
 from headgate.core import kept, law, rates, readings
@@ -16,6 +16,7 @@ from headgate.core.leases import PENDING
 from headgate.core.pools import NO_RATES, Pool, UsageSource
 from headgate.core.readings import Own, Sight
 from headgate.core.seats import Use
+from headgate.core.texts import Unreadable
 from headgate.ledger import unreadable
 from headgate.ledger.rows import Lease, Rest
 
@@ -104,45 +105,55 @@ def counted(ledger: "Ledger", pool: Pool) -> Sight | None:
 
 def sight(ledger: "Ledger", pool: str) -> Sight:
     """The last usage reading of a pool."""
+    name = f"usage:{pool}"
+    found = kept.SIGHT.read(ledger.tx.note(name))
+    if not isinstance(found, Unreadable):
+        return Sight() if found is None else found
     said = (pool, "the last usage reading", "nothing starts until there is another")
     known = ledger.book.pools.get(pool)
     # Where some other program reads it, it may have ended: then its readings soon count no more.
     until = ledger.now + _FEW if known is None or known.usage is None else 0
-    careful = partial(kept.careful_sight, ledger.now, until)
-    found = unreadable.read(ledger, f"usage:{pool}", kept.SIGHT, said, careful)
-    return Sight() if found is None else found
+    return unreadable.found(ledger, name, kept.SIGHT, said, kept.careful_sight(ledger.now, until))
 
 
 def gated(ledger: "Ledger") -> tuple[str, ...]:
     """The pools of which some program has read the usage."""
+    found = kept.NAMES.read(ledger.tx.note("gated"))
+    if not isinstance(found, Unreadable):
+        return found or ()
     said = ("", "the list of pools with usage readings", "every pool is taken to be in it")
-    everyone = ledger.book.pools
-    return unreadable.read(ledger, "gated", kept.NAMES, said, lambda: tuple(everyone)) or ()
+    return unreadable.found(ledger, "gated", kept.NAMES, said, tuple(ledger.book.pools))
 
 
 def pace(ledger: "Ledger", pool: str) -> law.Pace:
     """How long a pool's requests took."""
+    name = f"pace:{pool}"
+    found = kept.PACE.read(ledger.tx.note(name))
+    if not isinstance(found, Unreadable):
+        return law.Pace() if found is None else found
     said = (pool, "how long requests took", "refusals are taken to be punished")
-    found = unreadable.read(
-        ledger, f"pace:{pool}", kept.PACE, said, lambda: kept.DEAR_PACE, stays=True
-    )
-    return law.Pace() if found is None else found
+    return unreadable.found(ledger, name, kept.PACE, said, kept.DEAR_PACE, stays=True)
 
 
 def meter(ledger: "Ledger", where: str) -> rates.Meter:
     """What the rates of a place were charged."""
+    name = f"meter:{where}"
+    found = kept.METER.read(ledger.tx.note(name))
+    if not isinstance(found, Unreadable):
+        return rates.Meter() if found is None else found
     pool = HOST if where.startswith(f"{HOST}@") else where
     said = (pool, "what its rates were charged", "this minute counts as used up")
-    careful = partial(kept.full_meter, ledger.now)
-    found = unreadable.read(ledger, f"meter:{where}", kept.METER, said, careful)
-    return rates.Meter() if found is None else found
+    return unreadable.found(ledger, name, kept.METER, said, kept.full_meter(ledger.now))
 
 
 def sightings(ledger: "Ledger", pool: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Programs that never asked, lately: by machine and set of processes, how many and when."""
-    said = (pool, "the count of programs that never asked", "it is full for 10s")
-    careful = partial(kept.everywhere, ledger.now)
-    found = unreadable.read(ledger, f"foreign:{pool}", kept.SIGHTINGS, said, careful)
+    name = f"foreign:{pool}"
+    found = kept.SIGHTINGS.read(ledger.tx.note(name))
+    if isinstance(found, Unreadable):
+        said = (pool, "the count of programs that never asked", "it is full for 10s")
+        careful = kept.everywhere(ledger.now)
+        found = unreadable.found(ledger, name, kept.SIGHTINGS, said, careful)
     return {
         (one.machine, one.space): (one.programs, one.at)
         for one in found or ()

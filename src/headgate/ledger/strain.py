@@ -5,7 +5,6 @@ of other containers of ours, which may be confined to less, are notes in the sto
 there writes one while it is strained, and none when it is not.
 """
 
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.core import kept, strain
@@ -14,6 +13,7 @@ from headgate.core.keys import HOST
 from headgate.core.pools import Pool
 from headgate.core.seats import Use
 from headgate.core.strain import Care, Host
+from headgate.core.texts import Unreadable
 from headgate.ledger import unreadable
 from headgate.ledger.outlook import place
 
@@ -111,7 +111,10 @@ def _worst(hosts: list[Host]) -> Host:
 
 def _notes(ledger: "Ledger", machine: str) -> list[Strained]:
     """What was written of a machine lately: for each set of processes, how it was and when."""
-    said = (HOST, "how strained other containers are", "nothing starts for 5s")
-    careful = partial(kept.worst, ledger.now)
-    found = unreadable.read(ledger, f"strain:{machine}", kept.STRAINED, said, careful)
+    name = f"strain:{machine}"
+    found = kept.STRAINED.read(ledger.tx.note(name))
+    if isinstance(found, Unreadable):
+        said = (HOST, "how strained other containers are", "nothing starts for 5s")
+        careful = kept.worst(ledger.now)
+        found = unreadable.found(ledger, name, kept.STRAINED, said, careful)
     return [one for one in found or () if ledger.now - one.at < _FORGOTTEN]

@@ -5,7 +5,6 @@ writing transaction sets the text aside (the note `unreadable:NAME`) and tells o
 text. So nothing that a newer version wrote is lost, whatever replaces it.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from headgate.core.pools import ALONE, Unread, read_view
@@ -27,27 +26,24 @@ class Found(NamedTuple):
     """Empty for a text that stays until a person decides."""
 
 
-def read(
+def found(
     ledger: "Ledger",
     name: str,
     shape: Shape[T],
     said: tuple[str, str, str],
-    careful: Callable[[], T],
+    careful: T,
     *,
     stays: bool = False,
-) -> T | None:
-    """The value of a note, None if there is none; what is `careful` if it cannot be read.
+) -> T:
+    """Remember that a note cannot be read, and that something careful counts in its place.
 
     `said` is the pool, what the note is about, and what counts while it cannot be read.
     """
-    found = shape.read(ledger.tx.note(name))
-    if not isinstance(found, Unreadable):
-        return found
-    value = careful()
     pool, what, instead = said
-    unread = Unread(what, found.text, found.why, instead, stays)
-    ledger.unreadable[name] = Found(unread, pool, "" if stays else shape.write(value))
-    return value
+    text = ledger.tx.note(name)
+    unread = Unread(what, text, Unreadable(text).why, instead, stays)
+    ledger.unreadable[name] = Found(unread, pool, "" if stays else shape.write(careful))
+    return careful
 
 
 def remember(ledger: "Ledger", name: str, text: str, what: str, instead: str) -> None:
@@ -75,23 +71,23 @@ def tell(ledger: "Ledger") -> None:
     for pool in ledger.book.unread:
         for unread in pool.unread:
             _tell(ledger, f"{unread.what}:{pool.name}", Found(unread, pool.name))
-    found, ledger.unreadable = ledger.unreadable, {}
-    for name, one in found.items():
+    notes, ledger.unreadable = ledger.unreadable, {}
+    for name, one in notes.items():
         _tell(ledger, name, one)
         if one.replacement:
             ledger.tx.set_note(name, one.replacement)
 
 
-def _tell(ledger: "Ledger", name: str, found: Found) -> None:
+def _tell(ledger: "Ledger", name: str, one: Found) -> None:
     aside = f"{KIND}:{name}"
-    if ledger.tx.note(aside) != found.unread.text:
-        ledger.tx.set_note(aside, found.unread.text)
-        ledger.tell(KIND, found.unread.words(found.pool), pool=found.pool)
+    if ledger.tx.note(aside) != one.unread.text:
+        ledger.tx.set_note(aside, one.unread.text)
+        ledger.tell(KIND, one.unread.words(one.pool), pool=one.pool)
 
 
 def words(ledger: "Ledger", pool: str) -> tuple[str, ...]:
     """What people should know of a pool: all that was found unreadable about it."""
     seen = ledger.book.pools.get(pool)
     known = seen.unread if seen is not None else ()
-    notes = (found.unread for found in ledger.unreadable.values() if found.pool == pool)
+    notes = (one.unread for one in ledger.unreadable.values() if one.pool == pool)
     return tuple(unread.words(pool) for unread in (*known, *notes))
