@@ -124,6 +124,7 @@ class Model:
     deaf: set[str] = field(default_factory=set)
     granted: list[Ticket] = field(default_factory=list)
     blocked: dict[Lane, list[Why]] = field(default_factory=dict)
+    kept: dict[str, int] = field(default_factory=dict)
     unsettled: bool = False
     swept: bool = False
 
@@ -352,7 +353,7 @@ class Model:
     def _pass(self) -> None:
         self.unsettled = False
         self.blocked = {}
-        kept: dict[str, int] = {}
+        kept = self.kept = {}
         waiting: list[tuple[Ticket, list[Need]]] = []
         aside: list[Ticket] = []
         for lane in {ticket.lane for ticket in self.tickets}:
@@ -413,7 +414,10 @@ class Model:
                 for need in self.needs(ticket)[0]
                 if need.limit is not None and need.seats > ceiling(need, ticket.cls)
             ]
-            why = own[:1] or ([] if ticket.id in let_in else then.blocked.get(ticket.lane, []))
+            why = own[:1]
+            if not why and ticket.id not in let_in:
+                alone = then.why_not(ticket, then.kept, self.needs(ticket)[0])
+                why = then.blocked.get(ticket.lane, alone)
             holding_up = {place(pool, ticket.machine) for _, pool in why}
             ahead = [sum(where in places(other) for other in line[:index]) for where in holding_up]
             found[ticket.id] = (1 + max(ahead, default=0), why)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from headgate.core import strain
+from headgate.core import line, strain
 from headgate.core.amounts import FOREVER
 from headgate.core.keys import HOST, matches
 from headgate.core.line import Order
@@ -92,6 +92,8 @@ class Survey:
             found = (refused,)
         elif ticket.id not in self.dry.granted:
             found = self.dry.outcome.aside.get(ticket.id) or self.blocked(ticket.lane)
+            # In a lane where nobody is left to be let in, each is judged by itself.
+            found = found or line.obstacles(head, self.dry.use, self.ledger.now)
         return found or (Reason("next", tightest(head.needs)),)
 
     def shares(self, lane: Lane, pool: str, own: Lane) -> bool:
