@@ -218,6 +218,7 @@ class Machine(RuleBasedStateMachine):
             return
         self.model.dead.add(member)
         self.census.end(member)
+        self.settled = False  # whoever stood behind it may get in, once somebody notices
         waits = any(one.member == member for one in self.model.tickets)
         holds = any(one.member == member for one in self.model.leases)
         if at_once or (waits and holds):
@@ -232,6 +233,7 @@ class Machine(RuleBasedStateMachine):
             return
         self.model.deaf.add(member)
         self.census.orphan(member)
+        self.settled = False
         if at_once:
             self.transact([Op("tidy")])
 
