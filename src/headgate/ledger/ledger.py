@@ -9,9 +9,9 @@ from headgate.core.line import Head
 from headgate.core.pools import AUTO, NOTHING, Book, Declared, Tuned, book, read_view
 from headgate.core.seats import Need, Reason, Use
 from headgate.ledger import outlook, strain, unreadable
+from headgate.ledger.books import Found, Gauge
 from headgate.ledger.outlook import place
 from headgate.ledger.rows import Census, Happening, Lane, Lease, Ticket, Tx
-from headgate.ledger.strain import Gauge
 
 
 class Pages:
@@ -77,7 +77,7 @@ class Ledger:
         self.orphans: list[tuple[Lease, str]] = []
         """Leases of jobs that were freed by somebody who knows nothing of the job, and why."""
         self.blocked: dict[int, tuple[Reason, ...]] = {}
-        self.unreadable: dict[str, unreadable.Found] = {}
+        self.unreadable: dict[str, Found] = {}
         """Notes that were read in vain, by name; the next to write sets them aside."""
         self.heir = ""
         """A runner that has just finished a job, and takes the next one that is let in."""

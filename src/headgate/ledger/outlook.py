@@ -6,7 +6,6 @@ the rates were charged. Looked up only for pools that need it.
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
 
 from headgate.core import kept, law, rates, readings
 from headgate.core.amounts import MOST
@@ -18,10 +17,8 @@ from headgate.core.readings import Own, Sight
 from headgate.core.seats import Use
 from headgate.core.texts import Unreadable
 from headgate.ledger import unreadable
+from headgate.ledger.books import Books
 from headgate.ledger.rows import Lease, Rest
-
-if TYPE_CHECKING:
-    from headgate.ledger.ledger import Ledger
 
 _FORGOTTEN = 10_000
 """A count of foreign programs that nobody has confirmed for so many milliseconds is none."""
@@ -36,7 +33,7 @@ def place(pool: str, machine: str) -> str:
     return f"{HOST}@{machine}" if pool == HOST else pool
 
 
-def fill(ledger: "Ledger", use: Use) -> None:
+def fill(ledger: Books, use: Use) -> None:
     """Look up what else is known, for every pool that has something to know."""
     leases = cache(lambda: ledger.tx.recent(ledger.now - SILENCE))  # only if somebody needs them
     told = gated(ledger)
@@ -52,7 +49,7 @@ def fill(ledger: "Ledger", use: Use) -> None:
             use.meters[where] = meter(ledger, where)
 
 
-def _learning(ledger: "Ledger", use: Use, pool: Pool, leases: Callable[[], list[Lease]]) -> None:
+def _learning(ledger: Books, use: Use, pool: Pool, leases: Callable[[], list[Lease]]) -> None:
     it = pool.learned
     if it is None:
         return
@@ -69,7 +66,7 @@ def _learning(ledger: "Ledger", use: Use, pool: Pool, leases: Callable[[], list[
         use.paces[pool.name] = pace(ledger, pool.name)
 
 
-def _upstream(ledger: "Ledger", use: Use, pool: Pool, leases: Callable[[], list[Lease]]) -> None:
+def _upstream(ledger: Books, use: Use, pool: Pool, leases: Callable[[], list[Lease]]) -> None:
     seen = sight(ledger, pool.name)
     source = pool.usage or UsageSource("python")  # some other program's own function
     stance = readings.stance(seen, source.every, ledger.now)
@@ -94,7 +91,7 @@ def _upstream(ledger: "Ledger", use: Use, pool: Pool, leases: Callable[[], list[
         use.caps[pool.name] = readings.allowance(seen, limit, source.margin)
 
 
-def counted(ledger: "Ledger", pool: Pool) -> Sight | None:
+def counted(ledger: Books, pool: Pool) -> Sight | None:
     """The last usage reading of a pool, if it can be built on now."""
     if pool.usage is None:
         return None
@@ -103,7 +100,7 @@ def counted(ledger: "Ledger", pool: Pool) -> Sight | None:
     return seen if stance == readings.FRESH else None
 
 
-def sight(ledger: "Ledger", pool: str) -> Sight:
+def sight(ledger: Books, pool: str) -> Sight:
     """The last usage reading of a pool."""
     name = f"usage:{pool}"
     found = kept.SIGHT.read(ledger.tx.note(name))
@@ -116,7 +113,7 @@ def sight(ledger: "Ledger", pool: str) -> Sight:
     return unreadable.found(ledger, name, kept.SIGHT, said, kept.careful_sight(ledger.now, until))
 
 
-def gated(ledger: "Ledger") -> tuple[str, ...]:
+def gated(ledger: Books) -> tuple[str, ...]:
     """The pools of which some program has read the usage."""
     found = kept.NAMES.read(ledger.tx.note("gated"))
     if not isinstance(found, Unreadable):
@@ -125,7 +122,7 @@ def gated(ledger: "Ledger") -> tuple[str, ...]:
     return unreadable.found(ledger, "gated", kept.NAMES, said, tuple(ledger.book.pools))
 
 
-def pace(ledger: "Ledger", pool: str) -> law.Pace:
+def pace(ledger: Books, pool: str) -> law.Pace:
     """How long a pool's requests took."""
     name = f"pace:{pool}"
     found = kept.PACE.read(ledger.tx.note(name))
@@ -135,7 +132,7 @@ def pace(ledger: "Ledger", pool: str) -> law.Pace:
     return unreadable.found(ledger, name, kept.PACE, said, kept.DEAR_PACE, stays=True)
 
 
-def meter(ledger: "Ledger", where: str) -> rates.Meter:
+def meter(ledger: Books, where: str) -> rates.Meter:
     """What the rates of a place were charged."""
     name = f"meter:{where}"
     found = kept.METER.read(ledger.tx.note(name))
@@ -146,7 +143,7 @@ def meter(ledger: "Ledger", where: str) -> rates.Meter:
     return unreadable.found(ledger, name, kept.METER, said, kept.full_meter(ledger.now))
 
 
-def sightings(ledger: "Ledger", pool: str) -> dict[tuple[str, str], tuple[int, int]]:
+def sightings(ledger: Books, pool: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Programs that never asked, lately: by machine and set of processes, how many and when."""
     name = f"foreign:{pool}"
     found = kept.SIGHTINGS.read(ledger.tx.note(name))
@@ -168,7 +165,7 @@ def write_sightings(seen: dict[tuple[str, str], tuple[int, int]]) -> str:
     )
 
 
-def _foreign(ledger: "Ledger", use: Use, pool: Pool) -> None:
+def _foreign(ledger: Books, use: Use, pool: Pool) -> None:
     """Count the seats taken by programs that never asked: on each machine, by who sees most."""
     most: dict[str, int] = {}
     for (machine, _), (count, _) in sightings(ledger, pool.name).items():
@@ -178,7 +175,7 @@ def _foreign(ledger: "Ledger", use: Use, pool: Pool) -> None:
         use.foreign[where] = use.foreign.get(where, 0) + count
 
 
-def own(ledger: "Ledger", pool: str) -> list[Own]:
+def own(ledger: Books, pool: str) -> list[Own]:
     """Our own requests in a pool: those in flight, and those that ended lately."""
     recent = ledger.tx.recent(ledger.now - SILENCE)
     return _own(pool, ledger.use.held.get(pool, 0), recent, ledger.tx.rests())

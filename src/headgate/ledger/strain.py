@@ -5,8 +5,6 @@ of other containers of ours, which may be confined to less, are notes in the sto
 there writes one while it is strained, and none when it is not.
 """
 
-from typing import TYPE_CHECKING, Protocol
-
 from headgate.core import kept, strain
 from headgate.core.kept import Strained
 from headgate.core.keys import HOST
@@ -15,10 +13,8 @@ from headgate.core.seats import Use
 from headgate.core.strain import Care, Host
 from headgate.core.texts import Unreadable
 from headgate.ledger import unreadable
+from headgate.ledger.books import Books
 from headgate.ledger.outlook import place
-
-if TYPE_CHECKING:
-    from headgate.ledger.ledger import Ledger
 
 RENEWED = 1_000
 """After so many milliseconds whoever waits looks again, and writes its note anew."""
@@ -26,17 +22,7 @@ _FORGOTTEN = 5_000
 """A note that nobody has renewed for so many milliseconds says nothing."""
 
 
-class Gauge(Protocol):
-    """Reads the figures of this machine. Asked inside a transaction, so it must be quick."""
-
-    space: str
-    """Which processes are seen from here: containers are measured by themselves."""
-
-    def look(self) -> Host | None:
-        """How it is now; None if it cannot be told."""
-
-
-def fill(ledger: "Ledger", use: Use, pool: Pool) -> None:
+def fill(ledger: Books, use: Use, pool: Pool) -> None:
     """Look up how strained the machines are that somebody waits on."""
     machines = {ledger.machine, *(lane.machine for lane in ledger.lanes())}
     for machine in machines:
@@ -53,7 +39,7 @@ def fill(ledger: "Ledger", use: Use, pool: Pool) -> None:
             use.starting[where] = use.starting.get(where, 0) + lease.weight
 
 
-def tell(ledger: "Ledger") -> None:
+def tell(ledger: Books) -> None:
     """Let those who decide elsewhere know how strained it is here, where somebody waits."""
     if ledger.gauge is None or _care(ledger) is None:
         return
@@ -70,7 +56,7 @@ def tell(ledger: "Ledger") -> None:
     unreadable.keep(ledger, f"strain:{ledger.machine}", kept.STRAINED.write(tuple(notes)))
 
 
-def renews(ledger: "Ledger") -> int:
+def renews(ledger: Books) -> int:
     """When to look again, because it is strained here, or was the last time; 0 if neither."""
     if _care(ledger) is None:
         return 0
@@ -80,7 +66,7 @@ def renews(ledger: "Ledger") -> int:
     return ledger.now + 1 if _strained(ledger) else 0
 
 
-def _strained(ledger: "Ledger") -> Host | None:
+def _strained(ledger: Books) -> Host | None:
     """How it is here, if that is too much for anything to start."""
     care, host = _care(ledger), _own(ledger)
     if care is None or host is None:
@@ -89,16 +75,16 @@ def _strained(ledger: "Ledger") -> Host | None:
     return host if strain.judge(care, host, starting) else None
 
 
-def _care(ledger: "Ledger") -> Care | None:
+def _care(ledger: Books) -> Care | None:
     pool = ledger.book.pools.get(HOST)
     return pool.care if pool is not None else None
 
 
-def _own(ledger: "Ledger") -> Host | None:
+def _own(ledger: Books) -> Host | None:
     return ledger.gauge.look() if ledger.gauge is not None else None
 
 
-def _mine(ledger: "Ledger", space: str) -> bool:
+def _mine(ledger: Books, space: str) -> bool:
     return ledger.gauge is not None and space == ledger.gauge.space
 
 
@@ -109,7 +95,7 @@ def _worst(hosts: list[Host]) -> Host:
     return tightest._replace(load=max(loads, default=None))
 
 
-def _notes(ledger: "Ledger", machine: str) -> list[Strained]:
+def _notes(ledger: Books, machine: str) -> list[Strained]:
     """What was written of a machine lately: for each set of processes, how it was and when."""
     name = f"strain:{machine}"
     found = kept.STRAINED.read(ledger.tx.note(name))

@@ -5,29 +5,18 @@ writing transaction sets the text aside (the note `unreadable:NAME`) and tells o
 text. So nothing that a newer version wrote is lost, whatever replaces it.
 """
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TypeVar
 
 from headgate.core.pools import ALONE, Unread, read_view
 from headgate.core.texts import Shape, Unreadable
-
-if TYPE_CHECKING:
-    from headgate.ledger.ledger import Ledger
+from headgate.ledger.books import Books, Found
 
 T = TypeVar("T")
 KIND = "unreadable"
 
 
-class Found(NamedTuple):
-    """A text that could not be read, the pool that it is about, and what is kept in its place."""
-
-    unread: Unread
-    pool: str
-    replacement: str = ""
-    """Empty for a text that stays until a person decides."""
-
-
 def found(
-    ledger: "Ledger",
+    ledger: Books,
     name: str,
     shape: Shape[T],
     said: tuple[str, str, str],
@@ -46,27 +35,27 @@ def found(
     return careful
 
 
-def remember(ledger: "Ledger", name: str, text: str, what: str, instead: str) -> None:
+def remember(ledger: Books, name: str, text: str, what: str, instead: str) -> None:
     """Have it told that a text which is no note cannot be read."""
     unread = Unread(what, text, Unreadable(text).why, instead, stays=False)
     ledger.unreadable[name] = Found(unread, "")
 
 
-def keep(ledger: "Ledger", name: str, text: str) -> None:
+def keep(ledger: Books, name: str, text: str) -> None:
     """Write a note anew; a text that could not be read is set aside first."""
     if name in ledger.unreadable:
         tell(ledger)
     ledger.tx.set_note(name, text)
 
 
-def check_view(ledger: "Ledger", view: str) -> None:
+def check_view(ledger: Books, view: str) -> None:
     """Remember a view that cannot be read."""
     if read_view(view) is ALONE:
         instead = "it starts when nothing else runs here"
         remember(ledger, "view", view, "the HEADGATE_LIMITS of somebody who waits", instead)
 
 
-def tell(ledger: "Ledger") -> None:
+def tell(ledger: Books) -> None:
     """Set aside what was found unreadable, and tell of it once for each text. Writes."""
     for pool in ledger.book.unread:
         for unread in pool.unread:
@@ -78,14 +67,14 @@ def tell(ledger: "Ledger") -> None:
             ledger.tx.set_note(name, one.replacement)
 
 
-def _tell(ledger: "Ledger", name: str, one: Found) -> None:
+def _tell(ledger: Books, name: str, one: Found) -> None:
     aside = f"{KIND}:{name}"
     if ledger.tx.note(aside) != one.unread.text:
         ledger.tx.set_note(aside, one.unread.text)
         ledger.tell(KIND, one.unread.words(one.pool), pool=one.pool)
 
 
-def words(ledger: "Ledger", pool: str) -> tuple[str, ...]:
+def words(ledger: Books, pool: str) -> tuple[str, ...]:
     """What people should know of a pool: all that was found unreadable about it."""
     seen = ledger.book.pools.get(pool)
     known = seen.unread if seen is not None else ()

@@ -1,0 +1,62 @@
+"""What those who look something up need of the transaction that they look it up in.
+
+`Ledger` is one. It uses them to count what is in use, so they do not know it.
+"""
+
+from typing import NamedTuple, Protocol
+
+from headgate.core.keys import NO_KEY
+from headgate.core.pools import Book, Unread
+from headgate.core.seats import Use
+from headgate.core.strain import Host
+from headgate.ledger.rows import Lane, Tx
+
+
+class Gauge(Protocol):
+    """Reads the figures of this machine. Asked inside a transaction, so it must be quick."""
+
+    space: str
+    """Which processes are seen from here: containers are measured by themselves."""
+
+    def look(self) -> Host | None:
+        """How it is now; None if it cannot be told."""
+
+
+class Found(NamedTuple):
+    """A text that could not be read, the pool that it is about, and what is kept in its place."""
+
+    unread: Unread
+    pool: str
+    replacement: str = ""
+    """Empty for a text that stays until a person decides."""
+
+
+class Books(Protocol):
+    """An open transaction: its rows, its clock reading, the pools as they stand."""
+
+    tx: Tx
+    now: int
+    machine: str
+    book: Book
+    gauge: Gauge | None
+    unreadable: dict[str, Found]
+    """Texts that could not be read so far, by name."""
+
+    @property
+    def use(self) -> Use:
+        """Seats in use."""
+
+    def lanes(self) -> list[Lane]:
+        """The lanes in which someone waits."""
+
+    def tell(
+        self,
+        kind: str,
+        text: str = "",
+        *,
+        work: int = 0,
+        key: str = NO_KEY,
+        task: str = "",
+        pool: str = "",
+    ) -> None:
+        """Keep an event."""
