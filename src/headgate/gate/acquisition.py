@@ -7,7 +7,7 @@ from typing import NamedTuple
 from headgate.core.views import Waiting
 from headgate.errors import NoRoomError
 from headgate.gate.lease import Lease, LeaseOwner
-from headgate.gate.operation import Operation
+from headgate.gate.operation import About, Operation
 from headgate.ledger import admit, leave, look
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
@@ -35,6 +35,7 @@ class Acquisition(Operation):
         on_wait: Callable[[Waiting], None] | None = None,
     ) -> None:
         super().__init__(lambda _: None)
+        self.about = About(key=request.key)
         self.request = request
         self.on_wait = on_wait
         self.id = 0

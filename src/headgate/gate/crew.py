@@ -14,7 +14,7 @@ from headgate.core.jobs import End, Job
 from headgate.core.jobstates import State
 from headgate.errors import HeadgateError, StoreError, StoreReplacedError
 from headgate.gate.lease import Lease
-from headgate.gate.operation import Joining, Operation
+from headgate.gate.operation import About, Joining, Operation
 from headgate.gate.runtime import Runtime
 from headgate.gate.strays import MARK, programs
 from headgate.ledger import jobs, jobtime, leave
@@ -62,6 +62,7 @@ class _Finish(Operation):
 
     def __init__(self, me: str, id: int, end: End, worker: str) -> None:
         super().__init__(lambda _: None)
+        self.about = About(lease=id, job=id)
         self.terms: _Terms | None = None
         self._me = me
         self._id = id

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from headgate.core.amounts import parse_task, parse_tokens
 from headgate.core.signals import USAGE, Signal, parse_signal, parse_wait
 from headgate.errors import HeadgateError, UsageError
+from headgate.gate.operation import About
 from headgate.gate.strays import MARK
 from headgate.ledger import learn, metering
 from headgate.ledger.ledger import Ledger
@@ -22,7 +23,7 @@ class LeaseOwner(Protocol):
     def release(self, id: int) -> None:
         """Give a lease's seats back, now or as soon as the store can be written."""
 
-    def tell(self, do: Callable[[Ledger], object]) -> None:
+    def tell(self, do: Callable[[Ledger], object], about: About) -> None:
         """Have something kept as soon as the store can be written, without waiting for it."""
 
     def rules(self) -> "tuple[Rule, ...]":
@@ -107,11 +108,13 @@ class Lease:
             if used is not None:
                 metering.spend(ledger, self.id, used)
 
-        self._owner.tell(apply)
+        self._owner.tell(apply, self._about())
 
     def tell(self, signal: Signal) -> None:
         """The same, for a signal that was read off an answer or off a program's output."""
-        self._owner.tell(lambda ledger: learn.report(ledger, signal, lease=self.id, key=self.key))
+        self._owner.tell(
+            lambda ledger: learn.report(ledger, signal, lease=self.id, key=self.key), self._about()
+        )
 
     def answered(
         self,
@@ -138,8 +141,11 @@ class Lease:
                 learn.report(ledger, found, lease=self.id, key=self.key)
 
         if found is not None or left is not None:
-            self._owner.tell(apply)
+            self._owner.tell(apply, self._about())
         return None if found is None else found.kind
+
+    def _about(self) -> About:
+        return About(key=self.key, lease=self.id)
 
     def end(self, error: HeadgateError) -> None:
         """Somebody wants this work to end: tell whoever does the work, once."""

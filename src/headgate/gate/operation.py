@@ -16,12 +16,20 @@ it is about: they are its *participants*.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headgate.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     import asyncio
+
+
+class About(NamedTuple):
+    """The work that an operation is about, where that is known beforehand."""
+
+    key: str = ""
+    lease: int = 0
+    job: int = 0
 
 
 class Operation:
@@ -31,6 +39,7 @@ class Operation:
     """Whether rows will name this process, so that it must be known as alive."""
     retried = False
     """Whether it must be done in the end, even if the store cannot be written now."""
+    about = About()
     loop: "asyncio.AbstractEventLoop | None" = None
     """The event loop in whose thread the outcome is told; None for whichever thread knows it."""
 

@@ -32,9 +32,10 @@ from headgate.gate import max_hold
 from headgate.gate.acquisition import Acquisition
 from headgate.gate.background import Background
 from headgate.gate.delivery import deliver, running_loop
+from headgate.gate.expectations import expected
 from headgate.gate.holdings import Holdings, News
 from headgate.gate.membership import Membership
-from headgate.gate.operation import Operation, Retried
+from headgate.gate.operation import About, Operation, Retried
 from headgate.gate.poller import Poller
 from headgate.gate.roll import FolderRoll, HomeRoll, Roll
 from headgate.gate.settings import Settings
@@ -43,7 +44,7 @@ from headgate.gate.watcher import Watcher
 from headgate.gate.watchtower import Watchtower
 from headgate.ledger import leave, watch
 from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Tx
+from headgate.ledger.rows import Expected, Tx
 from headgate.store.base import Store
 
 _PATIENCE = 3.0
@@ -63,7 +64,7 @@ class Runtime:
         self.background = Background(self._turn, self._until)
         self.roll: Roll = FolderRoll(store.folder) if store.folder else HomeRoll(self.call)
         self.membership = Membership(self.roll, store)
-        self.transactor = Transactor(store, self.background, self._ledger)
+        self.transactor = Transactor(store, self.background, self._ledger, self._expect)
         self.transactor.lets_in = settings.known
         self.poller = Poller(self.transactor, self.roll.me, self.call, settings.pages.gauged)
         self.poller.functions.update(settings.functions)
@@ -96,6 +97,10 @@ class Runtime:
             view=settings.view,
         )
 
+    def _expect(self, operations: Sequence[Operation]) -> Expected:
+        book = self._settings.pages.last
+        return expected(operations, book, self.membership.machine, self.store.now())
+
     def uid(self) -> str:
         """The name the store got when it was made."""
         if not self._uid:
@@ -107,8 +112,10 @@ class Runtime:
 
         A plain thread waits until it is done; an event loop does not.
         """
+        lease = self.holdings.leases.get(id)
         self.holdings.forget(id)
         operation = Retried(lambda ledger: leave.release(ledger, id))
+        operation.about = About(key=lease.key if lease else "", lease=id)
         if self.store.instant or running_loop() is not None:
             self.transactor.submit(operation)
             return
@@ -117,9 +124,11 @@ class Runtime:
         self.transactor.submit(operation)
         done.wait()
 
-    def tell(self, do: Callable[[Ledger], object]) -> None:
+    def tell(self, do: Callable[[Ledger], object], about: About) -> None:
         """Have something kept as soon as the store can be written, without waiting for it."""
-        self.transactor.tell(do)
+        operation = Retried(do)
+        operation.about = about
+        self.transactor.submit(operation)
 
     def withdraw(
         self, acquisition: Acquisition, told: Callable[[Operation], None] | None = None

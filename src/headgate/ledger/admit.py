@@ -121,7 +121,10 @@ def settle(ledger: Ledger) -> None:
     learn.tidy(ledger)
     jobs.pick_up(ledger)
     ledger.settled()
+    ledger.blocked = {}
     lanes = {lane.id: lane for lane in ledger.lanes()}
+    if not lanes:
+        return
 
     def follow(lane: int, after: Order | None) -> Head | Reason | None:
         return next_head(ledger, lanes[lane], after, lost=partial(leave.drop_tickets, ledger))

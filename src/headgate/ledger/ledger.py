@@ -35,6 +35,11 @@ class Pages:
         self._observed = {name: said.observe for name, said in declared.items() if said.observe}
         self._book: Book | None = None
 
+    @property
+    def last(self) -> Book | None:
+        """The last book that was made; None if none was since the configuration changed."""
+        return self._book
+
     def observed(self) -> dict[str, tuple[str, ...]]:
         """The pools that count programs which never asked, and how to know these."""
         return self._observed

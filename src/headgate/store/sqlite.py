@@ -37,6 +37,8 @@ class SqliteStore:
     """A store in a file. Its clock is the machine's uptime, moved to the wall clock at boot."""
 
     instant = False
+    far = False
+    make_tables = SqliteTables
 
     def __init__(
         self,
@@ -74,7 +76,7 @@ class SqliteStore:
             self._run = self._db.cursor().execute
             self._use_wal()
             self._run(f"PRAGMA synchronous={synchronous}").fetchall()
-            self._rows = SqlRows(SqliteTables(self._run))
+            self._rows = SqlRows(self.make_tables(self._run))
             self._migrate()
             self.folder.mkdir(mode=0o700, exist_ok=True)
 

@@ -19,12 +19,12 @@ import random
 from collections.abc import Iterable
 
 from headgate.core.pools import Tuned
-from headgate.ledger.rows import Expected, Happening, History, Member, Rest, Ticket
+from headgate.ledger.rows import Attempt, Expected, Happening, History, Member, Rest, Ticket
 from headgate.store import codec
 from headgate.store.rows.jobs import JobRows
 from headgate.store.rows.leases import LeaseRows
 from headgate.store.rows.line import FRONT, LineRows, read_lane
-from headgate.store.rows.session import Row, Session, Statement, Tables
+from headgate.store.rows.session import Row, Session, Statement, Tables, firsts
 
 __all__ = ["Row", "Session", "SqlRows", "Statement", "Tables"]
 
@@ -73,6 +73,8 @@ class SqlRows(LineRows, LeaseRows, JobRows):
                 *(Statement("note", (name,)) for name in notes),
                 *(Statement("lease", (id,)) for id in ids),
                 *(Statement("job", (id,)) for id in jobs),
+                *(Statement("attempts", (id,)) for id in jobs),
+                *(Statement("needed_by", (id,)) for id in jobs),
             ]
         )
         rest = iter(answers)
@@ -101,6 +103,10 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         for id in jobs:
             rows = next(rest)
             self._jobs[id] = codec.read_job(rows[0]) if rows else None
+        for id in jobs:
+            self._attempts[id] = [Attempt._make(row) for row in next(rest)]
+        for id in jobs:
+            self._needed_by[id] = firsts(next(rest))
 
     def _put_off(self) -> None:
         """Ids, notes, events and the history of holds are written once per transaction."""
