@@ -35,7 +35,6 @@ class Acquisition(Operation):
         on_wait: Callable[[Waiting], None] | None = None,
     ) -> None:
         super().__init__(lambda _: None)
-        self.about = About(key=request.key)
         self.request = request
         self.on_wait = on_wait
         self.id = 0
@@ -50,6 +49,10 @@ class Acquisition(Operation):
         self._spot: Waiting | None = None
         self._said: object = None
         self._asked = 0.0
+
+    def about(self) -> About:
+        """What it is about, as far as that is known beforehand."""
+        return About(key=self.request.key)
 
     def apply(self, ledger: Ledger) -> None:
         """Ask; the prompt began now unless the request says when."""

@@ -62,12 +62,15 @@ class _Finish(Operation):
 
     def __init__(self, me: str, id: int, end: End, worker: str) -> None:
         super().__init__(lambda _: None)
-        self.about = About(lease=id, job=id)
         self.terms: _Terms | None = None
         self._me = me
         self._id = id
         self._end = end
         self._worker = worker
+
+    def about(self) -> About:
+        """What it is about, as far as that is known beforehand."""
+        return About(lease=self._id, job=self._id)
 
     def apply(self, ledger: Ledger) -> None:
         """Give the seats back."""

@@ -18,7 +18,7 @@ def expected(
     operations: Sequence[Operation], book: Book | None, machine: str, now: int
 ) -> Expected:
     """What these operations, and the line that is settled after them, will need."""
-    about = [one.about for one in operations]
+    about = [one.about() for one in operations]
     keys = {one.key for one in about}
     return Expected(
         leases=frozenset(one.lease for one in about) - {0},

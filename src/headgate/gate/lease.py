@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 from headgate.core.amounts import parse_task, parse_tokens
 from headgate.core.signals import USAGE, Signal, parse_signal, parse_wait
 from headgate.errors import HeadgateError, UsageError
-from headgate.gate.operation import About
 from headgate.gate.strays import MARK
 from headgate.ledger import learn, metering
 from headgate.ledger.ledger import Ledger
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
 class LeaseOwner(Protocol):
     """What a lease asks of the process that holds it."""
 
-    def release(self, id: int) -> None:
+    def release(self, lease: "Lease") -> None:
         """Give a lease's seats back, now or as soon as the store can be written."""
 
-    def tell(self, do: Callable[[Ledger], object], about: About) -> None:
-        """Have something kept as soon as the store can be written, without waiting for it."""
+    def report(self, lease: "Lease", do: Callable[[Ledger], object]) -> None:
+        """Have something of a lease kept as soon as the store can be written; does not wait."""
 
     def rules(self) -> "tuple[Rule, ...]":
         """How to read what upstream answers."""
@@ -78,7 +77,7 @@ class Lease:
         with self._lock:
             first, self._released = not self._released, True
         if first:
-            self._owner.release(self.id)
+            self._owner.release(self)
         return first
 
     def report(
@@ -108,12 +107,12 @@ class Lease:
             if used is not None:
                 metering.spend(ledger, self.id, used)
 
-        self._owner.tell(apply, self._about())
+        self._owner.report(self, apply)
 
     def tell(self, signal: Signal) -> None:
         """The same, for a signal that was read off an answer or off a program's output."""
-        self._owner.tell(
-            lambda ledger: learn.report(ledger, signal, lease=self.id, key=self.key), self._about()
+        self._owner.report(
+            self, lambda ledger: learn.report(ledger, signal, lease=self.id, key=self.key)
         )
 
     def answered(
@@ -141,11 +140,8 @@ class Lease:
                 learn.report(ledger, found, lease=self.id, key=self.key)
 
         if found is not None or left is not None:
-            self._owner.tell(apply, self._about())
+            self._owner.report(self, apply)
         return None if found is None else found.kind
-
-    def _about(self) -> About:
-        return About(key=self.key, lease=self.id)
 
     def end(self, error: HeadgateError) -> None:
         """Somebody wants this work to end: tell whoever does the work, once."""

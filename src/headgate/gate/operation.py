@@ -39,7 +39,6 @@ class Operation:
     """Whether rows will name this process, so that it must be known as alive."""
     retried = False
     """Whether it must be done in the end, even if the store cannot be written now."""
-    about = About()
     loop: "asyncio.AbstractEventLoop | None" = None
     """The event loop in whose thread the outcome is told; None for whichever thread knows it."""
 
@@ -50,6 +49,10 @@ class Operation:
         self.error: BaseException | None = None
         self.told = told
         self._do = do
+
+    def about(self) -> About:
+        """What it is about, as far as that is known beforehand."""
+        return About()
 
     def apply(self, ledger: Ledger) -> None:
         """Do it."""

@@ -34,6 +34,7 @@ from headgate.gate.background import Background
 from headgate.gate.delivery import deliver, running_loop
 from headgate.gate.expectations import expected
 from headgate.gate.holdings import Holdings, News
+from headgate.gate.lease import Lease
 from headgate.gate.membership import Membership
 from headgate.gate.operation import About, Operation, Retried
 from headgate.gate.poller import Poller
@@ -107,15 +108,13 @@ class Runtime:
             self._uid = self.transactor.look(lambda ledger: ledger.tx.uid())
         return self._uid
 
-    def release(self, id: int) -> None:
+    def release(self, lease: Lease) -> None:
         """Give a lease's seats back, now or as soon as the store can be written.
 
         A plain thread waits until it is done; an event loop does not.
         """
-        lease = self.holdings.leases.get(id)
-        self.holdings.forget(id)
-        operation = Retried(lambda ledger: leave.release(ledger, id))
-        operation.about = About(key=lease.key if lease else "", lease=id)
+        self.holdings.forget(lease.id)
+        operation = _OfLease(lease, lambda ledger: leave.release(ledger, lease.id))
         if self.store.instant or running_loop() is not None:
             self.transactor.submit(operation)
             return
@@ -124,11 +123,9 @@ class Runtime:
         self.transactor.submit(operation)
         done.wait()
 
-    def tell(self, do: Callable[[Ledger], object], about: About) -> None:
-        """Have something kept as soon as the store can be written, without waiting for it."""
-        operation = Retried(do)
-        operation.about = about
-        self.transactor.submit(operation)
+    def report(self, lease: Lease, do: Callable[[Ledger], object]) -> None:
+        """Have something of a lease kept as soon as the store can be written; does not wait."""
+        self.transactor.submit(_OfLease(lease, do))
 
     def withdraw(
         self, acquisition: Acquisition, told: Callable[[Operation], None] | None = None
@@ -280,6 +277,18 @@ class Runtime:
             text = f"held longer than its pool's max_hold of {show_duration(seconds * 1000)}"
             self.transactor.run(partial(max_hold.note, id=lease.id, text=text))
             lease.end(HoldExpiredError(f"lease {lease.id} was {text}; its work is being ended"))
+
+
+class _OfLease(Retried):
+    """What is to be kept of a lease: its release, or what upstream said to it."""
+
+    def __init__(self, lease: Lease, do: Callable[[Ledger], object]) -> None:
+        super().__init__(do)
+        self._lease = lease
+
+    def about(self) -> About:
+        """What it is about, as far as that is known beforehand."""
+        return About(key=self._lease.key, lease=self._lease.id)
 
 
 def _tidy(ledger: Ledger) -> None:

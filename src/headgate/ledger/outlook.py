@@ -5,7 +5,6 @@ the rates were charged. Looked up only for pools that need it.
 """
 
 from collections.abc import Callable
-from functools import cache
 
 from headgate.core import kept, law, rates, readings
 from headgate.core.amounts import MOST
@@ -35,7 +34,13 @@ def place(pool: str, machine: str) -> str:
 
 def fill(ledger: Books, use: Use) -> None:
     """Look up what else is known, for every pool that has something to know."""
-    leases = cache(lambda: ledger.tx.recent(ledger.now - SILENCE))  # only if somebody needs them
+    found: list[list[Lease]] = []
+
+    def leases() -> list[Lease]:  # asked for once, and only if somebody needs them
+        if not found:
+            found.append(ledger.tx.recent(ledger.now - SILENCE))
+        return found[0]
+
     told = gated(ledger)
     for pool in ledger.book.pools.values():
         if pool.learned is not None:

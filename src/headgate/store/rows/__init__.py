@@ -181,6 +181,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         asked = list(dict.fromkeys(wanted))
         if not asked:
             return None
+        self._put_off()
         answers = self._ask_all([Statement("history", (key,)) for key in asked])
         found = {key: History(*rows[0]) for key, rows in zip(asked, answers, strict=True) if rows}
         known = [found[key].mean for key in wanted if key in found and found[key].sound]
@@ -206,6 +207,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         self._new_events.append(row)
 
     def events(self, after: int, most: int, work: int) -> list[Happening]:
+        self._put_off()
         if work:
             rows = self._ask("newest_of" if after < 0 else "events_of", work, after, most)
         elif after < 0:
