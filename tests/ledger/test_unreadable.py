@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from headgate.core import kept
 from headgate.core.amounts import FOREVER
+from headgate.core.leases import PENDING
 from headgate.core.pools import Declared, Tuned, UsageSource, sound
 from headgate.core.signals import ACCEPTED, CONCURRENCY
 from headgate.core.strain import Host
@@ -217,10 +218,13 @@ class Run:
             lab.read(lambda ledger: look.status(ledger, 0.0))
         elif what == "release" and mine:
             lab.release(mine[0])
-        elif what == "accept" and mine:
-            lab.tell(ACCEPTED, mine[-1])
+        elif what == "accept" and (unanswered := list(filter(self._pending, mine))):
+            lab.tell(ACCEPTED, unanswered[0])  # upstream answers in the order of the questions
         self.entered |= set(lab.held()) - self.before
         return len(self.entered)
+
+    def _pending(self, id: int) -> bool:
+        return self.lab.lease(id).answer == PENDING
 
 
 def worlds(store: str, folder: str, scene: Scene) -> tuple[Lab, Lab]:
@@ -326,6 +330,26 @@ def test_nothing_is_learned_over_what_a_newer_version_wrote(lab: Lab) -> None:
     assert text_of(lab, SCENES["learned"]) == text
     assert lab.limit() == 2
     assert not {"limit_raised", "limit_reduced"} & set(lab.kinds())
+
+
+def test_a_refusal_under_a_limit_that_was_saved_pauses_and_lets_no_more_in(lab: Lab) -> None:
+    """What an intact text would have lost is not known; but nothing starts for a while."""
+    put(lab, SCENES["learned"], LEARNED_2)
+    first = lab.ask()
+    lab.tell(ACCEPTED, first)
+    for _ in range(3):
+        refused = lab.ask()
+        assert lab.held() == [first, refused]
+        lab.tell(CONCURRENCY, refused)
+        lab.release(refused)
+        late = lab.ask()
+        assert lab.held() == [first], "it is paused"
+        lab.run(partial(leave.withdraw, id=late))
+        lab.wait(30 * SECOND)
+    for _ in range(9):
+        lab.ask()
+        lab.wait(MINUTE)
+        assert len(lab.held()) <= 2
 
 
 @pytest.mark.parametrize(
