@@ -127,7 +127,8 @@ OVERTAKEN = Shape(
 )
 RESET = Shape(Line(Reset, "{} {}"))
 GATED = Shape(Lines(Gated, "{}", ","), lambda them: all(is_pattern(it.pool) for it in them))
-_MARKS = Shape(Lines(Mark, "{}={}/{}/{}", ","), _marks, size=1024)
+_MARK_LINES = Lines(Mark, "{}={}/{}/{}", ",")
+_MARKS = Shape(_MARK_LINES, _marks, size=1024)
 
 DEAR_PACE = Pace(served=MOST, clean=8, after=8, after_mean=1.0)
 """Refusals are taken to be punished, and no request that was served buys a try."""
@@ -173,7 +174,7 @@ def cut_off(at: int, now: int) -> bool:
 
 def write_sent(marks: list[tuple[str, Sent]]) -> str:
     """What a lease remembers for each pool that learns."""
-    return _MARKS.write(tuple(Mark(name, it.epoch, it.level, _flags(it)) for name, it in marks))
+    return _MARK_LINES.write([Mark(name, it.epoch, it.level, _flags(it)) for name, it in marks])
 
 
 def _flags(sent: Sent) -> int:

@@ -16,7 +16,7 @@ Which fields a text has follows from the annotations of its type, so a new one i
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property, lru_cache
 from math import isfinite
 from types import NoneType, UnionType
@@ -139,9 +139,10 @@ class Line(Generic[T]):
     def write(self, value: T) -> str:
         """A value as text."""
         fields: Any = value
-        if None in fields:
-            fields = (_NOTHING if field is None else field for field in fields)
-        return self._template.format(*fields)
+        try:
+            return self._template.format(*fields)
+        except TypeError:  # a field is None, which has no such format
+            return self._template.format(*(_NOTHING if it is None else it for it in fields))
 
     def parse(self, text: str) -> T:
         """The value of a text."""
@@ -180,7 +181,7 @@ class Lines(Generic[T]):
         self._between = between
         self.exact = self._line.exact
 
-    def write(self, value: tuple[T, ...]) -> str:
+    def write(self, value: Sequence[T]) -> str:
         """A value as text."""
         return self._between.join(map(self._line.write, value))
 
