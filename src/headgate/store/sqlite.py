@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import apsw
 
+from headgate.core.texts import whole
 from headgate.errors import (
     StoreCorruptError,
     StoreError,
@@ -22,6 +23,7 @@ from headgate.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
+from headgate.ledger.rows import Happening
 from headgate.store.machine import machine_id, uptime_ms
 from headgate.store.migrate import Layout, layout, migrate
 from headgate.store.rows import SqlRows
@@ -29,6 +31,10 @@ from headgate.store.schema import Migration, migrations
 from headgate.store.sqlite_tables import SQL, SqliteTables
 
 _PATIENCE = 30.0
+_CLOCKS_BEGIN = 10**12
+"""A wall clock that shows less is of 2001 or before, and was not set."""
+_LATEST_CLOCK = 10**13
+"""None shows as much before 2286; a digit too many would end every pause."""
 _MIGRATIONS = migrations()
 """Read once: a newer version may be installed over this one while its processes run."""
 
@@ -134,18 +140,23 @@ class SqliteStore:
         found = layout(self._run)
         if found.floor > self.schema:
             self._refuse(found)
-        if found.schema < self.schema or not self._clock_offset():
+        offset = None if found.schema < self.schema else self._clock_offset()
+        if offset is None:
             with self.transaction(write=True) as rows:
                 migrate(self.path, self.folder, self._run, rows, self._steps)
                 if not rows.uid():
                     rows.set_note("uid", os.urandom(4).hex())
-                self._set_clock(rows)
-        self._offset = int(self._clock_offset())
+                offset = self._set_clock(rows)
+        self._offset = offset
 
-    def _clock_offset(self) -> str:
-        """How far the store's clock is ahead of the machine's uptime; empty if it was never set."""
+    def _clock_offset(self) -> int | None:
+        """How far the store's clock is ahead of the machine's uptime; None if nobody can tell."""
         said = self._run(SQL["note"], (f"clock:{machine_id()}",)).fetchone()
-        return said[0] if said else ""
+        offset = _offset(said[0]) if said else None
+        if offset is not None and offset < _CLOCKS_BEGIN:
+            # It may have lost digits. A clock behind what was written makes nothing ever end.
+            return offset if uptime_ms() + offset >= self._number(SQL["latest_event"]) else None
+        return offset
 
     def _refuse(self, found: Layout) -> NoReturn:
         raise StoreTooNewError(
@@ -154,12 +165,19 @@ class SqliteStore:
             "upgrade headgate, or use another --store"
         )
 
-    def _set_clock(self, rows: SqlRows) -> None:
+    def _set_clock(self, rows: SqlRows) -> int:
         """Once per boot, set the clock by the wall, but never behind what was written before."""
+        offset = self._clock_offset()  # somebody else may have been faster
+        if offset is not None:
+            return offset
         name = f"clock:{machine_id()}"
-        if not rows.note(name):
-            start = max(time.time_ns() // 1_000_000, self._number(SQL["latest_event"]))
-            rows.set_note(name, str(start - uptime_ms()))
+        start = max(time.time_ns() // 1_000_000, self._number(SQL["latest_event"]))
+        if text := rows.note(name):
+            rows.set_note(f"unreadable:{name}", text)
+            words = "the store's clock cannot be read: it was set anew, by the wall clock"
+            rows.add_event(Happening(0, start, "unreadable", 0, "", "", "", words))
+        rows.set_note(name, str(start - uptime_ms()))
+        return start - uptime_ms()
 
     def _number(self, query: str) -> int:
         row = self._run(query).fetchone()
@@ -201,6 +219,13 @@ class SqliteStore:
                 )
             case _:
                 return StoreError(f"{where} failed: {type(error).__name__}: {error}")
+
+
+def _offset(text: str) -> int | None:
+    """A clock's offset from the uptime; None if the text is none."""
+    ahead = whole(text, _LATEST_CLOCK)
+    behind = whole(text[1:], _LATEST_CLOCK) if text[:1] == "-" else None
+    return ahead if behind is None else -behind
 
 
 def _wait_for_lock(tries: int) -> bool:
