@@ -32,7 +32,6 @@ from headgate.gate import max_hold
 from headgate.gate.acquisition import Acquisition
 from headgate.gate.background import Background
 from headgate.gate.delivery import deliver, running_loop
-from headgate.gate.expectations import expected
 from headgate.gate.holdings import Holdings, News
 from headgate.gate.lease import Lease
 from headgate.gate.membership import Membership
@@ -99,6 +98,8 @@ class Runtime:
         )
 
     def _expect(self, operations: Sequence[Operation]) -> Expected:
+        from headgate.gate.expectations import expected
+
         book = self._settings.pages.last
         return expected(operations, book, self.membership.machine, self.store.now())
 
