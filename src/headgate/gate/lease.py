@@ -143,14 +143,22 @@ class Lease:
             self._owner.report(self, apply)
         return None if found is None else found.kind
 
+    def when_ended(self, function: Callable[[HeadgateError], None] | None) -> None:
+        """Have a function called when somebody wants this work to end; at once if that is so."""
+        with self._lock:
+            self.on_end, ended = function, self.ended_by
+        if ended is not None and function is not None:
+            function(ended)
+
     def end(self, error: HeadgateError) -> None:
         """Somebody wants this work to end: tell whoever does the work, once."""
         with self._lock:
             first = self.ended_by is None and not self._released
             if first:
                 self.ended_by = error
-        if first and self.on_end is not None:
-            self.on_end(error)
+            function = self.on_end
+        if first and function is not None:
+            function(error)
 
     def __repr__(self) -> str:
         """Show what it is."""
