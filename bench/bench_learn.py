@@ -177,7 +177,9 @@ class _Books(_Side):
 
     def do(self, what: Callable[[Ledger], T]) -> T:
         with self._store.transaction(write=True) as tx:
-            ledger = Ledger(tx, self._pages, self._store.now(), self._census, "here")
+            ledger = Ledger(
+                tx=tx, pages=self._pages, now=self._store.now(), census=self._census, machine="here"
+            )
             result = what(ledger)
             while ledger.unsettled:
                 admit.settle(ledger)

@@ -60,7 +60,13 @@ class _Line:
         self.running: list[int] = []
 
     def open(self, tx: object) -> Ledger:
-        return Ledger(tx, self.pages, self.store.now(), self.roll, MACHINE)  # type: ignore[arg-type]
+        return Ledger(
+            tx=tx,  # type: ignore[arg-type]
+            pages=self.pages,
+            now=self.store.now(),
+            census=self.roll,
+            machine=MACHINE,
+        )
 
     def grow(self, size: int) -> None:
         """Add tickets until so many wait; their prompts began in no particular order."""

@@ -197,18 +197,6 @@ def test_states_change_in_one_place_only() -> None:
     assert making == {"ledger/jobs.py", "store/codec.py", "sim/world.py"}, "sim has jobs of its own"
 
 
-def test_rows_are_made_by_name() -> None:
-    """No row of a job, an attempt, a lease or a rest is made of more than four bare values."""
-    rows = {"Attempt", "End", "Job", "Lease", "Rest"}
-    long = [
-        f"{path.relative_to(SOURCE)}:{call.lineno}"
-        for path, call in _calls()
-        if isinstance(call.func, ast.Name) and call.func.id in rows and len(call.args) > 4
-        if path.parent.name != "sim"  # its jobs are others
-    ]
-    assert long == []
-
-
 def _calls() -> Iterator[tuple[Path, ast.Call]]:
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):

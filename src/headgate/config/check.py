@@ -48,7 +48,17 @@ def parse(text: str, name: str) -> Config:
     if notes.errors:
         raise ConfigError("\n".join(notes.lines(notes.errors)))
     warnings = notes.lines(notes.warnings)
-    return Config(None, pools, grace, warnings, defaults, rules, jobs, profiles, targets)
+    return Config(
+        path=None,
+        pools=pools,
+        grace=grace,
+        warnings=warnings,
+        defaults=defaults,
+        classify=rules,
+        jobs=jobs,
+        profiles=profiles,
+        notify=targets,
+    )
 
 
 def _read_grace(notes: Notes, document: Mapping[str, object]) -> int:

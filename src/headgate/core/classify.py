@@ -103,7 +103,10 @@ def classify_line(
     rule, groups = _find_line(quote.text, profile, rules)
     if rule and rule.signal != QUOTED:
         waits = (("resets_at", groups.get("reset", "")),)
-        return _signal(rule, _Answer(None, provider, {}, (), quote.text, waits), now)
+        answer = _Answer(
+            status=None, provider=provider, headers={}, codes=(), words=quote.text, waits=waits
+        )
+        return _signal(rule, answer, now)
     if rule:
         found, rest = _find_json(groups.get("body", ""))
         quote = _Quote(rest, int(groups.get("status") or 429), found=found)
@@ -229,12 +232,12 @@ def _take_apart(
     known = tuple(dict.fromkeys(code.lower() for code in codes if 0 < len(code) <= 64))
     quoted = {key: value for key, value in leaves if key.startswith("x-ratelimit-")}
     return _Answer(
-        _status_of(known) if status is None else status,
-        provider,
-        {**quoted, **low},
-        known,
-        "\n".join([*(value for _, value in leaves), rest.strip()]),
-        tuple((key, value) for key, value in leaves if key in _WAIT_KEYS),
+        status=_status_of(known) if status is None else status,
+        provider=provider,
+        headers={**quoted, **low},
+        codes=known,
+        words="\n".join([*(value for _, value in leaves), rest.strip()]),
+        waits=tuple((key, value) for key, value in leaves if key in _WAIT_KEYS),
     )
 
 

@@ -313,7 +313,15 @@ def sound(row: Tuned) -> tuple[Tuned, tuple[Unread, ...]]:
         row = row._replace(cooldown=_LONG_COOLDOWN)
     if not (row.paused_until is None or _within(row.paused_until, -FOREVER, FOREVER)):
         instead = f"it is paused until somebody says: headgate resume '{row.name}'"
-        unread.append(Unread("the end of its pause", repr(row.paused_until), odd, instead, False))
+        unread.append(
+            Unread(
+                what="the end of its pause",
+                text=repr(row.paused_until),
+                why=odd,
+                instead=instead,
+                stays=False,
+            )
+        )
         row = row._replace(paused_until=FOREVER)
     return row, tuple(unread)
 

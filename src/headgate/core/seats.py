@@ -117,7 +117,14 @@ def blocked_by(need: Need, cls: str, use: Use, now: int) -> Reason | None:
     if pool.rates != NO_RATES:
         at, what = rates.opens(use.meters.get(place, Meter()), pool.rates, tokens, now)
         if at > now:
-            return Reason("spacing" if what == "spacing" else "rate", pool.name, 0, None, at, what)
+            return Reason(
+                code="spacing" if what == "spacing" else "rate",
+                pool=pool.name,
+                used=0,
+                limit=None,
+                until=at,
+                note=what,
+            )
     if seats <= 0:
         return None
     if place in use.unread:

@@ -128,7 +128,7 @@ _ALLOWANCES = (
 
 def allowances(headers: Mapping[str, str], now: float | None) -> Meters:
     """What these headers (their names in lower case) say is left."""
-    return Meters(*(_meter(headers, names, now) for names in _ALLOWANCES))
+    return Meters._make(_meter(headers, names, now) for names in _ALLOWANCES)
 
 
 def _meter(headers: Mapping[str, str], names: tuple[str, ...], now: float | None) -> Meter | None:

@@ -63,7 +63,13 @@ def gather(
 ) -> tuple[Facts, list[Finding]]:
     """Read the store, if there is one yet; without one, the limits are those of the settings."""
     path = store_path(url)
-    facts = Facts(config, environ, url, _status(MemoryStore(), config, view), path)
+    facts = Facts(
+        config=config,
+        environ=environ,
+        url=url,
+        status=_status(MemoryStore(), config, view),
+        path=path,
+    )
     where = show_url(url)
     if path is not None and not path.exists():
         return facts, [_missing(path, where)]
@@ -108,4 +114,11 @@ def _look_back(store: Store) -> Seen:
         Counter(row.key for row in events if row.kind == kind) for kind in ("granted", "overdue")
     )
     ahead = store.now() - round(time.time() * 1000)
-    return Seen(usual, started, overdue, ahead, members, store.schema)
+    return Seen(
+        keys=usual,
+        started=started,
+        overdue=overdue,
+        clock=ahead,
+        members=members,
+        schema=store.schema,
+    )

@@ -150,7 +150,9 @@ class Gate:
             view=self._view,
             tokens=parse_tokens(tokens),
         )
-        return Slot(self._runtime, request, wait, on_wait, on_end)
+        return Slot(
+            runtime=self._runtime, request=request, wait=wait, on_wait=on_wait, on_end=on_end
+        )
 
     def status(self) -> Status:
         """All pools at this moment."""

@@ -97,12 +97,12 @@ class _Words:
 
 def _verdict(one: Candidate, request: Request, found: Forecast, words: _Words) -> Verdict:
     verdict = Verdict(
-        DEFER if found.reasons else START,
-        one.name,
-        request.key,
-        request.task,
-        -request.urgency,
-        request.weight,
+        verdict=DEFER if found.reasons else START,
+        name=one.name,
+        key=request.key,
+        task=request.task,
+        priority=-request.urgency,
+        weight=request.weight,
     )
     if not found.reasons:
         return verdict

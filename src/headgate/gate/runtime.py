@@ -88,11 +88,11 @@ class Runtime:
         settings = self._settings
         settings.refresh()
         return Ledger(
-            tx,
-            settings.pages,
-            self.store.now(),
-            self.roll,
-            self.membership.machine,
+            tx=tx,
+            pages=settings.pages,
+            now=self.store.now(),
+            census=self.roll,
+            machine=self.membership.machine,
             view=settings.view,
         )
 

@@ -111,7 +111,9 @@ def _unmet(other: Job) -> Why:
 def stand(ledger: Ledger, job: Job) -> None:
     """Keep a job that is in the line, with a ticket at the place of its priority and age."""
     cls = priority_class(-job.urgency)
-    like = Lane(0, machine="", key=job.key, cls=cls, lender=0, view=load(job.spec).view, waiting=0)
+    like = Lane(
+        id=0, machine="", key=job.key, cls=cls, lender=0, view=load(job.spec).view, waiting=0
+    )
     ledger.add_ticket(
         Ticket(
             id=job.id,

@@ -312,7 +312,11 @@ class Ledger:
         pool: str = "",
     ) -> None:
         """Keep an event."""
-        self.tx.add_event(Happening(0, self.now, kind, work, key, task, pool, text))
+        self.tx.add_event(
+            Happening(
+                id=0, at=self.now, kind=kind, work=work, key=key, task=task, pool=pool, text=text
+            )
+        )
 
 
 def chain_seats(members: list[Lease], names: Iterable[str]) -> dict[str, Lease]:

@@ -74,7 +74,13 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
             unlimited[name] = unlimited.get(name, 0) + row.leases
     running = sum(row.leases for row in held) + len(ledger.tx.families())
     waiting = sum(lane.waiting for lane in survey.lanes.values())
-    return Status(tuple(pools), running, waiting, unlimited, wall)
+    return Status(
+        pools=tuple(pools),
+        total_running=running,
+        total_waiting=waiting,
+        unlimited=unlimited,
+        at=wall,
+    )
 
 
 def _notice(ledger: Ledger, pool: Pool, *, paused: bool) -> str | None:
@@ -307,7 +313,16 @@ def _passed(survey: Survey, passed: dict[int, int], own: Lane, pool: str) -> int
 def event(row: Happening, ledger: Ledger, wall: float) -> Event:
     """An event, with its time on the wall clock."""
     at = wall - (ledger.now - row.at) / 1000
-    return Event(row.id, at, row.kind, row.work or None, row.key, row.task, row.pool, row.text)
+    return Event(
+        seq=row.id,
+        at=at,
+        event=row.kind,
+        work=row.work or None,
+        key=row.key,
+        task=row.task,
+        pool=row.pool,
+        text=row.text,
+    )
 
 
 def why(ledger: Ledger, id: int, wall: float) -> Waiting | Running | Past:

@@ -68,7 +68,19 @@ def take(ledger: Ledger, name: str, me: Claim, most: int, wall: float) -> Batch 
         # Ids between those that are kept may be missing too, but were never anything.
         lost = oldest[0].id - cursor - 1
         text = f"{lost} events were forgotten before they could be told; only the newest are kept"
-        events.insert(0, Event(oldest[0].id - 1, wall, MISSED, None, "", "", "", text))
+        events.insert(
+            0,
+            Event(
+                seq=oldest[0].id - 1,
+                at=wall,
+                event=MISSED,
+                work=None,
+                key="",
+                task="",
+                pool="",
+                text=text,
+            ),
+        )
     return Batch(ledger.tx.uid(), tuple(events))
 
 

@@ -161,7 +161,10 @@ def sightings(ledger: Books, pool: str) -> dict[tuple[str, str], tuple[int, int]
 def write_sightings(seen: dict[tuple[str, str], tuple[int, int]]) -> str:
     """As text, to be kept."""
     return kept.SIGHTINGS.write(
-        tuple(Sighting(*where, count, at) for where, (count, at) in seen.items())
+        tuple(
+            Sighting(machine, space, programs=count, at=at)
+            for (machine, space), (count, at) in seen.items()
+        )
     )
 
 

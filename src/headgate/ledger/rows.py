@@ -146,7 +146,7 @@ class History(NamedTuple):
     def learn(self, held: int) -> "History":
         """The same with one more; a history that cannot be one begins anew."""
         holds, mean = self if self.sound else History()
-        return History(holds + 1, mean + (held - mean) / min(holds + 1, 16))
+        return History(holds=holds + 1, mean=mean + (held - mean) / min(holds + 1, 16))
 
 
 _LONGEST_HOLD = 2**53

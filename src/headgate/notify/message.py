@@ -54,7 +54,7 @@ def encode(said: dict[str, Any]) -> bytes:
 def trial(target: str) -> Event:
     """An event that says no more than that it came through."""
     text = f"headgate can reach {target}"
-    return Event(0, time.time(), TEST, None, "", "", "", text)
+    return Event(seq=0, at=time.time(), event=TEST, work=None, key="", task="", pool="", text=text)
 
 
 def title(event: Event) -> str:

@@ -104,7 +104,13 @@ class _Running:
         """How it ended."""
         self.hear()
         self._judge(self._rest)
-        return Copy(self.seconds, self.memory, self.cpu, self.code, self.refused)
+        return Copy(
+            seconds=self.seconds,
+            memory=self.memory,
+            cpu=self.cpu,
+            code=self.code,
+            refused=self.refused,
+        )
 
     def close(self) -> None:
         """Let go of what is left of it."""

@@ -111,7 +111,9 @@ class Headgate:
         self._pages = Pages(self._declared)
         self._census = SimulatedCensus("sim")
         with self._store.transaction(write=True) as tx:
-            tx.add_member(Member("sim", "sim", 1, "", self._store.now()))
+            tx.add_member(
+                Member(id="sim", machine="sim", pid=1, pid_space="", joined=self._store.now())
+            )
 
     @property
     def limit(self) -> int:
@@ -120,7 +122,13 @@ class Headgate:
             return self._ledger(tx).book.pools[POOL].limit or 0
 
     def _ledger(self, tx: object) -> Ledger:
-        return Ledger(tx, self._pages, self._store.now(), self._census, "sim")  # type: ignore[arg-type]
+        return Ledger(
+            tx=tx,  # type: ignore[arg-type]
+            pages=self._pages,
+            now=self._store.now(),
+            census=self._census,
+            machine="sim",
+        )
 
     def _do(self, do: object, now: int) -> None:
         self._now = now

@@ -94,7 +94,8 @@ class SqliteTables:
         return int(before + self._one("within_stretch", lane, *start, *order)[0])
 
     def _learn_holds(self, key: str, holds: Sequence[int]) -> None:
-        history = History(*self._one("history", key) or ())
+        found = self._one("history", key)
+        history = History._make(found) if found else History()
         for held in holds:
             history = history.learn(held)
         self._do("learn_hold", key, *history)

@@ -171,7 +171,13 @@ class Runner:
     def _vigil(self, spec: "Spec", profile: Profile, key: str, age: int = 0) -> Vigil:
         said: dict[str, Any] = dict(spec.terms)
         terms: Terms = self._gate.job_terms.vigil._replace(**said)
-        vigil = Vigil(profile, terms, self._gate.rules(), key.partition("/")[0], _now() - age)
+        vigil = Vigil(
+            profile=profile,
+            terms=terms,
+            rules=self._gate.rules(),
+            provider=key.partition("/")[0],
+            started_ms=_now() - age,
+        )
         vigil.session = session(profile, spec.argv)
         return vigil
 

@@ -80,7 +80,18 @@ class Worker:
                 try:
                     self._turn()
                 except StoreError as error:
-                    self._say(Event(0, time.time(), "store", None, "", "", "", str(error)))
+                    self._say(
+                        Event(
+                            seq=0,
+                            at=time.time(),
+                            event="store",
+                            work=None,
+                            key="",
+                            task="",
+                            pool="",
+                            text=str(error),
+                        )
+                    )
                     time.sleep(_TICK)
             self._crew.discharge()
             return self._gate.jobs.counts().get("running", 0)

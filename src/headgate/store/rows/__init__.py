@@ -176,7 +176,9 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         if not asked:
             return None
         answers = self._ask_all([Statement("history", (key,)) for key in asked])
-        found = {key: History(*rows[0]) for key, rows in zip(asked, answers, strict=True) if rows}
+        found = {
+            key: History._make(rows[0]) for key, rows in zip(asked, answers, strict=True) if rows
+        }
         known = [found[key].mean for key in wanted if key in found and found[key].sound]
         return sum(known) / len(known) if known else None
 

@@ -111,7 +111,7 @@ class LeaseRows(Session):
                 for machine, key, cls, seats, leases in self._ask("held")
             }
         return [
-            Held(machine, key, cls, seats, leases=leases)
+            Held(machine=machine, key=key, cls=cls, seats=seats, leases=leases)
             for (machine, key, cls), (seats, leases) in self._held.items()
         ]
 
