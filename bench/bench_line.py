@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from common import Figure, folder, micro
 
 from headgate.core.pools import OFF, Declared
+from headgate.core.times import Ms, Seconds
 from headgate.gate.roll import HomeRoll
 from headgate.ledger import admit, leave, look
 from headgate.ledger.admit import Request
@@ -74,7 +75,7 @@ class _Line:
             with self.store.transaction(write=True) as tx:
                 ledger = self.open(tx)
                 for _ in range(min(10_000, size - self.waiting)):
-                    since = 1 + (self.waiting * 7_919) % 1_000_003
+                    since = Ms(1 + (self.waiting * 7_919) % 1_000_003)
                     request = Request(KEY, self.roll.me, MACHINE, since=since)
                     id = admit.ask(ledger, request)
                     if id in ledger.granted:
@@ -99,6 +100,6 @@ class _Line:
                 lane = tx.lanes()[0].id
                 some = tx.page(lane, (0, 1 + turn * 4_999, 0), 1) or tx.page(lane, None, 1)
                 start = time.perf_counter()
-                look.waiting(self.open(tx), [some[0].id], 0.0)
+                look.waiting(self.open(tx), [some[0].id], Seconds(0))
                 positions.append(time.perf_counter() - start)
         return statistics.median(decisions), statistics.median(positions)

@@ -15,6 +15,7 @@ from headgate.core.rates import Meter, Slot
 from headgate.core.readings import LAGS, SETTLES, Sight
 from headgate.core.strain import Host
 from headgate.core.texts import Shape, seal, unseal
+from headgate.core.times import Ms
 
 _SENT = re.compile(r"([^,=]+)=(-?\d{1,18})/(\d{1,18})/([0-7])")
 _STREAK = 6
@@ -99,7 +100,7 @@ def fixed(limit: int) -> Learned:
     return Learned(limit, limit, sure=0, bars=(bar,), heard=True, answered=True)
 
 
-def full_meter(now: int) -> Meter:
+def full_meter(now: Ms) -> Meter:
     """This minute is used up."""
     return Meter(now, (Slot(now // 1_000, MOST, _TOKENS),))
 

@@ -16,6 +16,7 @@ from headgate.core.amounts import priority_class, show_duration
 from headgate.core.jobs import End, Job, Outcome, Spec, Why, change, dump, load, submitted
 from headgate.core.jobstates import Event, Place, State
 from headgate.core.leases import EndCause, EndRequest
+from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 from headgate.ledger import leave
 from headgate.ledger.ledger import Ledger
@@ -33,7 +34,7 @@ class Draft(NamedTuple):
     spec: Spec
     key: str
     urgency: int = 0
-    since: int = 0
+    since: Ms = NO_TIME
     weight: int = 1
     task: str = ""
     name: str = ""

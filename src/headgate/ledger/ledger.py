@@ -8,6 +8,7 @@ from headgate.core.law import Learned
 from headgate.core.line import Head
 from headgate.core.pools import AUTO, NOTHING, Book, Declared, Tuned, book, read_view
 from headgate.core.seats import Need, Reason, Use
+from headgate.core.times import Ms
 from headgate.ledger import outlook, strain, unreadable
 from headgate.ledger.books import Found, Gauge
 from headgate.ledger.outlook import place
@@ -62,7 +63,7 @@ class Ledger:
     """
 
     def __init__(
-        self, tx: Tx, pages: Pages, now: int, census: Census, machine: str, *, view: str = ""
+        self, tx: Tx, pages: Pages, now: Ms, census: Census, machine: str, *, view: str = ""
     ) -> None:
         self.tx = tx
         self.now = now

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import apsw
 
+from headgate.core.times import NO_TIME, Ms
 from headgate.errors import (
     StoreCorruptError,
     StoreError,
@@ -50,7 +51,7 @@ class SqliteStore:
         self.url = f"sqlite://{path}"
         self.folder: Path = path.with_name(path.name + ".members")
         self._clock = clock
-        self._offset = 0
+        self._offset = NO_TIME
         self._steps = steps
         self.schema = steps[-1].schema
         with self._translated():
@@ -78,9 +79,9 @@ class SqliteStore:
             self._migrate()
             self.folder.mkdir(mode=0o700, exist_ok=True)
 
-    def now(self) -> int:
+    def now(self) -> Ms:
         """Milliseconds on a clock that all processes of this boot agree on."""
-        return self._clock() if self._clock else uptime_ms() + self._offset
+        return Ms(self._clock()) if self._clock else uptime_ms() + self._offset
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[SqlRows]:
@@ -138,7 +139,7 @@ class SqliteStore:
                 if not rows.uid():
                     rows.set_note("uid", os.urandom(4).hex())
                 self._set_clock(rows)
-        self._offset = int(self._clock_offset())
+        self._offset = Ms(self._clock_offset())
 
     def _clock_offset(self) -> str:
         """How far the store's clock is ahead of the machine's uptime; empty if it was never set."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headgate import config
+from headgate.core.times import Seconds
 from headgate.core.views import Event
 from headgate.errors import StoreError
 from headgate.gate import Gate
@@ -83,7 +84,7 @@ class Worker:
                     self._say(
                         Event(
                             seq=0,
-                            at=time.time(),
+                            at=Seconds(time.time()),
                             event="store",
                             work=None,
                             key="",

@@ -19,6 +19,7 @@ import random
 from collections.abc import Iterable
 
 from headgate.core.pools import Tuned
+from headgate.core.times import Ms
 from headgate.ledger.rows import Expected, Happening, History, Member, Rest, Ticket
 from headgate.store import codec
 from headgate.store.rows.jobs import JobRows
@@ -167,7 +168,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
             self._change("tune", *row)
         self._tuned = tuple(self._pools[name] for name in sorted(self._pools))
 
-    def learn_hold(self, key: str, held: int) -> None:
+    def learn_hold(self, key: str, held: Ms) -> None:
         self._new_holds.setdefault(key, []).append(held)
 
     def usual_hold(self, keys: Iterable[str]) -> float | None:
