@@ -163,7 +163,10 @@ def test_what_was_learned_can_be_kept(base: int | None, history: list[tuple[str,
     assert kept.LEARNED._read(kept.LEARNED.write(account.it)) == account.it
     for sent, _ in account.flying.values():
         assert kept.read_sent(kept.write_sent([("a/*", sent)])) == (("a/*", sent),)
-    assert kept.PACE._read(kept.PACE.write(account.pace)) == account.pace
+    pace = kept.PACE.read(kept.PACE.write(account.pace))
+    assert pace == pytest.approx(account.pace, rel=1e-8), "it has nine digits"
+    assert isinstance(pace, law.Pace)
+    assert kept.PACE.read(kept.PACE.write(pace)) == pace
 
 
 @pytest.mark.parametrize(

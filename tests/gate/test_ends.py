@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from headgate import Gate, GateClosedError, HeadgateError
+from headgate import Gate, GateClosedError, HeadgateError, HoldExpiredError, Lease
+from headgate.core.times import Seconds
 from tests.support import LONG, Box, until
 
 pytestmark = pytest.mark.usefixtures("steady")
@@ -165,6 +166,8 @@ def test_a_fork_beside_a_busy_gate_does_not_hang(box: Box) -> None:
     """A fork may come while another thread is in a transaction; the child still gets its error."""
     script = """
 import signal
+
+from headgate.core.times import Seconds
 stop = False
 def busy():
     while not stop:
@@ -248,3 +251,42 @@ def test_a_forgotten_gate_frees_at_exit(box: Box) -> None:
     assert program.process.stderr is not None
     assert program.process.stderr.read() == b""
     assert box.left_over() == {}
+
+
+def _end_at_once(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each lease ended in the moment in which it is granted, as a tiny max_hold may."""
+    holdings = gate._runtime.holdings
+    hold = holdings.hold
+
+    def hold_and_end(lease: Lease, max_hold: Seconds | None) -> None:
+        hold(lease, max_hold)
+        lease.end(HoldExpiredError("held longer than its pool's max_hold"))
+
+    monkeypatch.setattr(holdings, "hold", hold_and_end)
+
+
+def test_an_end_that_comes_with_the_lease_is_told(
+    open_gate: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks to hear of its end hears of one that came before it had its lease."""
+    gate = open_gate()
+    _end_at_once(gate, monkeypatch)
+    told: list[HeadgateError] = []
+    gate.slot("a/b", on_end=told.append).acquire().release()
+    assert [type(error) for error in told] == [HoldExpiredError]
+
+
+def test_a_task_whose_end_comes_with_the_lease_is_interrupted(
+    open_gate: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The body of an `async with` is cancelled once, and the reason comes out of it."""
+    gate = open_gate()
+    _end_at_once(gate, monkeypatch)
+
+    async def program() -> None:
+        with pytest.raises(HoldExpiredError):
+            async with asyncio.timeout(LONG), gate.slot("a/b"):
+                await asyncio.sleep(LONG)
+        await asyncio.sleep(0)  # nothing of it is left to strike later
+
+    asyncio.run(program())

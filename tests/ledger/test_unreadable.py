@@ -9,17 +9,19 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from headgate.core import kept
 from headgate.core.amounts import FOREVER
+from headgate.core.leases import PENDING
 from headgate.core.pools import Declared, Tuned, UsageSource, sound
 from headgate.core.signals import ACCEPTED, CONCURRENCY
 from headgate.core.strain import Host
-from headgate.core.texts import seal, unseal
+from headgate.core.texts import Shape, Unreadable
 from headgate.core.times import Ms, Seconds
 from headgate.ledger import leave, look, notices, strain, tune, upstream
 from headgate.ledger.ledger import Ledger
@@ -109,19 +111,20 @@ class Scene(NamedTuple):
     """A history that leaves a text, and the name of the note that it is in."""
 
     play: Callable[[Lab], None]
+    shape: Shape[Any]
     note: str = ""
     """Empty for what a pool has learned."""
 
 
 SCENES = {
-    "learned": Scene(_learned),
-    "pace": Scene(_paced, "pace:a"),
-    "meter": Scene(_metered, "meter:a"),
-    "usage": Scene(_read_usage, "usage:a"),
-    "usage of another": Scene(_told_usage, "usage:a"),
-    "gated": Scene(_told_usage, "gated"),
-    "foreign": Scene(_foreign, "foreign:a"),
-    "strain": Scene(_strained, "strain:m"),
+    "learned": Scene(_learned, kept.LEARNED),
+    "pace": Scene(_paced, kept.PACE, "pace:a"),
+    "meter": Scene(_metered, kept.METER, "meter:a"),
+    "usage": Scene(_read_usage, kept.SIGHT, "usage:a"),
+    "usage of another": Scene(_told_usage, kept.SIGHT, "usage:a"),
+    "gated": Scene(_told_usage, kept.GATED, "gated"),
+    "foreign": Scene(_foreign, kept.SIGHTINGS, "foreign:a"),
+    "strain": Scene(_strained, kept.STRAINED, "strain:m"),
 }
 
 
@@ -144,7 +147,22 @@ def put(lab: Lab, scene: Scene, text: str) -> None:
 
 def newer(text: str) -> str:
     """The same with a field more, as a version to come may write it."""
-    return seal(json.dumps([*json.loads(unseal(text)), {"more": 1}], separators=(",", ":")))
+    if text.startswith("["):
+        return json.dumps([*json.loads(text), {"more": 1}], separators=(",", ":"))
+    return f"{text}|1"
+
+
+def readable(scene: Scene, text: str, now: int) -> bool:
+    """Whether nobody can tell that it is not what was written.
+
+    Texts have no checksum. One that was cut off at the end of an entry is a shorter list, and one
+    with another digit is another value.
+    """
+    found = scene.shape.read(text)
+    if found is None or isinstance(found, Unreadable):
+        return found is None
+    timed = scene.shape in (kept.SIGHTINGS, kept.STRAINED)
+    return not (timed and kept.cut_off(found[-1].at, now))
 
 
 ODD = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -153,9 +171,9 @@ ODD = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 @st.composite
 def spoiled(draw: st.DrawFn, text: str) -> str:
     """A text to which one thing has happened; never an empty one, which is none."""
-    at = draw(st.integers(1, len(text) - 1))
+    at = draw(st.integers(1, max(1, len(text) - 1)))
     start = draw(st.integers(0, len(text) - 1))
-    way = draw(st.sampled_from(["cut", "head", "put", "swap", "digit", "add", "newer", "other"]))
+    way = draw(st.sampled_from(["cut", "head", "put", "swap", "add", "newer", "other"]))
     if way == "cut":
         return text[:at]
     if way == "head":
@@ -164,10 +182,6 @@ def spoiled(draw: st.DrawFn, text: str) -> str:
         return text[:start] + draw(ODD) + text[start:]
     if way == "swap":
         return text[:start] + draw(ODD) + text[at:]
-    if way == "digit":
-        digits = [i for i, c in enumerate(text) if c.isdigit()]
-        i = draw(st.sampled_from(digits))
-        return text[:i] + draw(st.sampled_from("0123456789")) + text[i + 1 :]
     if way == "add":
         return text + draw(ODD)
     if way == "newer":
@@ -205,10 +219,13 @@ class Run:
             lab.read(lambda ledger: look.status(ledger, Seconds(0.0)))
         elif what == "release" and mine:
             lab.release(mine[0])
-        elif what == "accept" and mine:
-            lab.tell(ACCEPTED, mine[-1])
+        elif what == "accept" and (unanswered := list(filter(self._pending, mine))):
+            lab.tell(ACCEPTED, unanswered[0])  # upstream answers in the order of the questions
         self.entered |= set(lab.held()) - self.before
         return len(self.entered)
+
+    def _pending(self, id: int) -> bool:
+        return self.lab.lease(id).answer == PENDING
 
 
 def worlds(store: str, folder: str, scene: Scene) -> tuple[Lab, Lab]:
@@ -223,7 +240,11 @@ def worlds(store: str, folder: str, scene: Scene) -> tuple[Lab, Lab]:
 @STORES
 @pytest.mark.parametrize("kind", sorted(SCENES))
 @given(data=st.data(), steps=STEPS)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 def test_no_change_of_a_text_lets_more_in(
     store: str, kind: str, data: st.DataObject, steps: list[str]
 ) -> None:
@@ -234,12 +255,13 @@ def test_no_change_of_a_text_lets_more_in(
         text = text_of(one, scene)
         assert text == text_of(other, scene)
         changed = data.draw(spoiled(text))
+        assume(not readable(scene, changed, one.now))
         put(other, scene, changed)
         intact, odd = Run(one), Run(other)
         for step in steps:
             most, found = intact.step(step), odd.step(step)
             assert found <= most, (step, changed)
-        if changed != text and "unreadable" in other.kinds():
+        if "unreadable" in other.kinds():
             assert changed in kept_texts(other, scene)
         one.store.close()
         other.store.close()
@@ -267,13 +289,15 @@ LEARNED_2 = '[2,8,2,2,1,1,0,[],0,1,0,0,true,8,true,"a field that is not known"]'
     "text, limit",
     [
         (LEARNED_2, 2),
-        (seal(LEARNED_2), 2),
         (LEARNED_2[:20], 2),
         ("[2,", 2),
         ("[2", 1),
         ("[99,8,", 8),
         ('{"limit": 2}', 1),
-        (seal(LEARNED_2).replace("[2", "[7", 1), 1),
+        (LEARNED_2.replace("[2", "[٢", 1), 1),
+        (LEARNED_2.replace("[2", "[02", 1), 1),
+        ("[0,8]", 1),
+        ("[1e999,8]", 1),
     ],
 )
 def test_what_was_learned_and_cannot_be_read_leaves_the_most_careful_limit(
@@ -293,7 +317,7 @@ def test_what_was_learned_and_cannot_be_read_leaves_the_most_careful_limit(
 
 def test_nothing_is_learned_over_what_a_newer_version_wrote(lab: Lab) -> None:
     """Refusals, acceptances, pauses and cooldowns leave the text; pausing works all the same."""
-    text = seal(LEARNED_2)
+    text = LEARNED_2
     put(lab, SCENES["learned"], text)
     first = lab.ask()
     lab.tell(CONCURRENCY, first)
@@ -307,6 +331,26 @@ def test_nothing_is_learned_over_what_a_newer_version_wrote(lab: Lab) -> None:
     assert text_of(lab, SCENES["learned"]) == text
     assert lab.limit() == 2
     assert not {"limit_raised", "limit_reduced"} & set(lab.kinds())
+
+
+def test_a_refusal_under_a_limit_that_was_saved_pauses_and_lets_no_more_in(lab: Lab) -> None:
+    """What an intact text would have lost is not known; but nothing starts for a while."""
+    put(lab, SCENES["learned"], LEARNED_2)
+    first = lab.ask()
+    lab.tell(ACCEPTED, first)
+    for _ in range(3):
+        refused = lab.ask()
+        assert lab.held() == [first, refused]
+        lab.tell(CONCURRENCY, refused)
+        lab.release(refused)
+        late = lab.ask()
+        assert lab.held() == [first], "it is paused"
+        lab.run(partial(leave.withdraw, id=late))
+        lab.wait(30 * SECOND)
+    for _ in range(9):
+        lab.ask()
+        lab.wait(MINUTE)
+        assert len(lab.held()) <= 2
 
 
 @pytest.mark.parametrize(
@@ -330,7 +374,7 @@ def test_a_person_replaces_what_cannot_be_read(lab: Lab, decide: Callable[[Ledge
 
 def test_status_says_what_cannot_be_read_and_what_to_do(lab: Lab) -> None:
     """The notice of the pool names the limit that was saved, and the way out."""
-    put(lab, SCENES["learned"], seal(LEARNED_2))
+    put(lab, SCENES["learned"], LEARNED_2)
     notice = lab.pool("a").notice or ""
     assert "another version wrote it" in notice
     assert "2 seats" in notice

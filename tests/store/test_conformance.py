@@ -25,6 +25,7 @@ from headgate.ledger.rows import (
     Tx,
 )
 from headgate.store import Store, open_store
+from tests.store.far import FarStore
 from tests.store.rows import (
     CHANGES,
     STOP,
@@ -49,7 +50,7 @@ class Crash(BaseException):
     """Something that no store expects."""
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "far"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -60,12 +61,13 @@ def url(kind: str, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def connect(url: str) -> Iterator[Connect]:
+def connect(url: str, kind: str) -> Iterator[Connect]:
     """Opens the same store again and again, each time as someone else would."""
     opened: list[Store] = []
 
     def another() -> Store:
-        opened.append(open_store(url))
+        path = Path(url.removeprefix("sqlite://"))
+        opened.append(FarStore(path, eager=True) if kind == "far" else open_store(url))
         return opened[-1]
 
     yield another

@@ -14,6 +14,7 @@ from headgate.core.line import Order
 from headgate.core.times import Ms
 from headgate.ledger.rows import Attempt, Member, Tx
 from headgate.store import Store, open_store
+from tests.store.far import FarStore
 from tests.store.rows import attempt, changed, job, lane, lease, ticket
 
 
@@ -21,9 +22,17 @@ class Crash(BaseException):
     """Something that no store expects."""
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "far"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    it = open_store("memory://" if request.param == "memory" else f"sqlite://{tmp_path}/rows.db")
+    path = tmp_path / "rows.db"
+    it: Store
+    match request.param:
+        case "far":
+            it = FarStore(path, eager=True)
+        case "memory":
+            it = open_store("memory://")
+        case _:
+            it = open_store(f"sqlite://{path}")
     yield it
     it.close()
 

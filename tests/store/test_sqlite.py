@@ -489,6 +489,33 @@ def test_a_new_boot_never_turns_the_clock_back(path: Path, monkeypatch: pytest.M
     store.close()
 
 
+@pytest.mark.parametrize("spoil", ["", "x", "NaN", "1e12", "{}0", "{}x", "9" * 5_000, "٣", "cut"])
+def test_a_clock_that_cannot_be_read_is_set_anew(path: Path, spoil: str) -> None:
+    """By the wall, never behind what was written before; the text is set aside, and told of."""
+    store = SqliteStore(path)
+    name = f"clock:{machine_id()}"
+    with store.transaction(write=True) as tx:
+        fill(tx)
+        latest = store.now() + 5_000
+        tx.add_event(tx.events(-1, 1, 0)[0]._replace(at=Ms(latest)))
+        offset = tx.note(name)
+        text = offset[:-1] if spoil == "cut" else spoil.format(offset)
+        tx.set_note(name, text)
+    store.close()
+    store = SqliteStore(path)
+    assert latest <= store.now() < latest + 60_000
+    with store.transaction(write=False) as tx:
+        assert tx.note(f"unreadable:{name}") == text
+        kinds = [row.kind for row in tx.events(-1, 9, 0)]
+        assert kinds.count("unreadable") == bool(text)
+        set_to = tx.note(name)
+    other = SqliteStore(path)
+    with other.transaction(write=False) as tx:
+        assert tx.note(name) == set_to
+    other.close()
+    store.close()
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A real file system of one mebibyte."""

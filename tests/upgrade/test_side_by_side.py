@@ -108,6 +108,32 @@ def test_limits_pauses_and_reports_of_either_hold_for_both(one: Version, other: 
     assert limits(one).get("a/*") is None
 
 
+def test_a_refusal_told_by_either_lowers_the_limit_for_both(
+    box: JobBox, one: Version, other: Version
+) -> None:
+    """Of three seats two are left, for whoever asks; nobody finds anything unreadable."""
+    box.config('[pools.host]\nlimit = 40\n[pools."a/b"]\nlimit = 3\nadapt = "learn"\n')
+    holders = [one.holder(), other.holder()]
+    one.do("report", "a/b", "concurrency-limited", "--retry-after", "0s")
+    for version in (one, other):
+        assert limits(version)["a/b"] == 2
+        assert version.ask("run", "-m", "a/b", "--no-wait", "--", "true").code == 75
+    assert [holder.end() for holder in holders] == [0, 0]
+    other.do("limits", "restore", "a/b")
+    assert limits(one)["a/b"] == 3
+    assert not box.events("unreadable")
+
+
+def test_starts_of_either_count_for_the_rates_of_both(
+    box: JobBox, one: Version, other: Version
+) -> None:
+    """Two a minute, whichever version starts them."""
+    box.config('[pools.host]\nlimit = 40\n[pools."a/b"]\nrpm = 2\n')
+    for version, code in ((one, 0), (other, 0), (one, 75), (other, 75)):
+        said = version.ask("run", "-m", "a/b", "--no-wait", "--", "true")
+        assert said.code == code, said
+
+
 def limits(version: Version) -> dict[str, Any]:
     return {pool["pool"]: pool["limit"] for pool in version.asked("status")["pools"]}
 

@@ -5,21 +5,21 @@ careful value counts until a person sets the limit or restores it. What is of th
 readings, counts, strain) is replaced by a careful value that wears off by itself.
 """
 
-import re
 from functools import lru_cache
 from typing import NamedTuple
 
 from headgate.core.amounts import FOREVER, MOST
+from headgate.core.keys import is_pattern
 from headgate.core.law import Bar, Learned, Pace, Sent
 from headgate.core.rates import Meter, Slot
 from headgate.core.readings import LAGS, SETTLES, Sight
 from headgate.core.strain import Host
-from headgate.core.texts import Shape, seal, unseal
+from headgate.core.texts import Line, Lines, Listed, Shape, Unreadable
 from headgate.core.times import Ms
 
-_SENT = re.compile(r"([^,=]+)=(-?\d{1,18})/(\d{1,18})/([0-7])")
 _STREAK = 6
 _CAREFUL = 3
+_FLAGS = 7
 _SAMPLES = 20
 _TOKENS = 10**15
 """More than any limit of tokens a minute."""
@@ -37,11 +37,19 @@ class Sighting(NamedTuple):
 
 
 class Strained(NamedTuple):
-    """How strained it was within one set of processes."""
+    """How strained it was within one set of processes: what a `Host` says, and when."""
 
     space: str
-    host: Host
+    memory: int
+    free: int
+    cores: float
+    load: float | None
     at: int
+
+    @property
+    def host(self) -> Host:
+        """How it was."""
+        return Host(self.memory, self.free, self.cores, self.load)
 
 
 class Overtaken(NamedTuple):
@@ -49,6 +57,33 @@ class Overtaken(NamedTuple):
 
     place: str
     at: int
+
+
+class Gated(NamedTuple):
+    """A pool of which some program has read the usage."""
+
+    pool: str
+
+
+class Mark(NamedTuple):
+    """What a lease remembers for one pool: `Sent`, with its flags in one number."""
+
+    pool: str
+    epoch: int
+    level: int
+    flags: int
+
+    @property
+    def sent(self) -> Sent:
+        """The same, as the law has it."""
+        flags = self.flags
+        return Sent(
+            self.epoch,
+            self.level,
+            probe=bool(flags & 1),
+            cooling=bool(flags & 2),
+            after=bool(flags & 4),
+        )
 
 
 class Reset(NamedTuple):
@@ -80,15 +115,27 @@ def _sight(it: Sight) -> bool:
     return 0 <= it.careful <= _CAREFUL
 
 
-LEARNED = Shape[Learned](Learned, _learned)
-PACE = Shape[Pace](Pace, _pace)
-METER = Shape[Meter](Meter, _meter)
-SIGHT = Shape[Sight](Sight, _sight)
-SIGHTINGS = Shape[tuple[Sighting, ...]](tuple[Sighting, ...])
-STRAINED = Shape[tuple[Strained, ...]](tuple[Strained, ...])
-OVERTAKEN = Shape[tuple[Overtaken, ...]](tuple[Overtaken, ...], size=1024)
-RESET = Shape[Reset](Reset)
-NAMES = Shape[tuple[str, ...]](tuple[str, ...])
+def _sightings(them: tuple[Sighting, ...]) -> bool:
+    return all(it.programs >= 0 for it in them)
+
+
+def _marks(them: tuple[Mark, ...]) -> bool:
+    return all(it.pool and it.level >= 0 and 0 <= it.flags <= _FLAGS for it in them)
+
+
+LEARNED = Shape(Listed(Learned), _learned)
+PACE = Shape(Line(Pace, " ".join(["{:.9g}"] * len(Pace._fields))), _pace)
+METER = Shape(Listed(Meter), _meter)
+SIGHT = Shape(Listed(Sight), _sight)
+SIGHTINGS = Shape(Lines(Sighting, "{}|{}={}@{}", ","), _sightings)
+STRAINED = Shape(Lines(Strained, "{}={},{},{:g},{:.3f}@{}", ";"))
+OVERTAKEN = Shape(
+    Lines(Overtaken, "{}={}", ","), lambda them: all(it.place for it in them), size=1024
+)
+RESET = Shape(Line(Reset, "{} {}"))
+GATED = Shape(Lines(Gated, "{}", ","), lambda them: all(is_pattern(it.pool) for it in them))
+_MARK_LINES = Lines(Mark, "{}={}/{}/{}", ",")
+_MARKS = Shape(_MARK_LINES, _marks, size=1024)
 
 DEAR_PACE = Pace(served=MOST, clean=8, after=8, after_mean=1.0)
 """Refusals are taken to be punished, and no request that was served buys a try."""
@@ -121,27 +168,30 @@ def everywhere(now: int) -> tuple[Sighting, ...]:
 
 def worst(now: int) -> tuple[Strained, ...]:
     """Nothing is free, and the load is beyond any ceiling."""
-    return (Strained(UNKNOWN, Host(0, 0, 1.0, float(MOST)), now),)
+    return (Strained(UNKNOWN, memory=0, free=0, cores=1.0, load=float(MOST), at=now),)
+
+
+def cut_off(at: int, now: int) -> bool:
+    """Whether a time at the end of a text has lost digits.
+
+    Stores begin to count at the wall clock's time, so no time of theirs has fewer digits than now.
+    """
+    return at * 10 <= now
 
 
 def write_sent(marks: list[tuple[str, Sent]]) -> str:
-    """What a lease remembers for each pool that learns; of the hot path, so not as JSON."""
-    return seal(",".join(f"{name}={_write_mark(mark)}" for name, mark in marks)) if marks else ""
+    """What a lease remembers for each pool that learns."""
+    return _MARK_LINES.write([Mark(name, it.epoch, it.level, _flags(it)) for name, it in marks])
 
 
-def _write_mark(mark: Sent) -> str:
-    return f"{mark.epoch}/{mark.level}/{mark.probe + 2 * mark.cooling + 4 * mark.after}"
+def _flags(sent: Sent) -> int:
+    return sent.probe + 2 * sent.cooling + 4 * sent.after
 
 
 @lru_cache(maxsize=1024)
 def read_sent(text: str) -> tuple[tuple[str, Sent], ...] | None:
     """What a lease remembers; None if it cannot be read."""
-    found = []
-    for part in unseal(text).split(",") if text else ():
-        match = _SENT.fullmatch(part)
-        if match is None:
-            return None
-        name, epoch, level, flags = match[1], int(match[2]), int(match[3]), int(match[4])
-        mark = Sent(epoch, level, bool(flags & 1), bool(flags & 2), bool(flags & 4))
-        found.append((name, mark))
-    return tuple(found)
+    marks = _MARKS.read(text)
+    if isinstance(marks, Unreadable):
+        return None
+    return tuple((mark.pool, mark.sent) for mark in marks or ())

@@ -87,6 +87,14 @@ def parse_pattern(text: str) -> str:
     return f"{provider}/{model}"
 
 
+def is_pattern(name: str) -> bool:
+    """Whether this is the name of a pool, as it is kept."""
+    try:
+        return parse_pattern(name) == name
+    except UsageError:
+        return False
+
+
 @lru_cache(maxsize=4096)
 def matches(pattern: str, key: str) -> bool:
     """Whether work with this key sits in the pool of this (normalised) name."""

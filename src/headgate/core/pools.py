@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from headgate.core.amounts import FOREVER, LONGEST_MS, MOST, parse_limit
 from headgate.core.kept import LEARNED, fixed
-from headgate.core.keys import HOST, matches, parse_pattern
+from headgate.core.keys import HOST, is_pattern, matches, parse_pattern
 from headgate.core.law import Learned, begin
 from headgate.core.rates import Rates
 from headgate.core.strain import AGENT_MEMORY, Care, Host, auto_floor, auto_limit, auto_source
@@ -372,14 +372,7 @@ def read_view(view: str) -> Mapping[str, int | str]:
     for part in view.split(",") if view else ():
         name, _, said = part.rpartition("=")
         limit = UNLIMITED if said == UNLIMITED else whole(said, MOST)
-        if not limit or not _is_pattern(name):
+        if not limit or not is_pattern(name):
             return ALONE
         limits[name] = limit
     return limits
-
-
-def _is_pattern(name: str) -> bool:
-    try:
-        return parse_pattern(name) == name
-    except UsageError:
-        return False

@@ -1,31 +1,41 @@
 """What is kept as text, and how it is read again, by this version or another.
 
-A value is written as a JSON list of its fields, a `#` and a checksum of the list:
+Processes of several versions share one store, and those of version 0.1.0 are what they are. So a
+value is written to the byte as that version writes it. There are three forms:
 
-    [2,8,2,2,1,1,0,[[3,1.0,5000,65000]],5000,1,0,0,true,8,true]#5b0c8f1d
+    [2,8,2,2,1,1,0,[[3,1.0,5000,65000]],5000,1,0,0,true,8,true]    `Listed`: a list of its fields
+    1700000000000 17                                               `Line`: fields in a template
+    a/b=1700000000000,host@m=1700000000250                         `Lines`: several of these
 
 Reading it has three outcomes, and each is a type: None (there is no text), the value, or
 `Unreadable`. A text is unreadable if it was cut off or damaged, or if a newer version wrote it: a
 field more than is known here may change what the others mean. Who reads decides what counts then,
-and that is the most careful of what is known. A list without a checksum is read too, since earlier
-versions wrote none.
+and that is the most careful of what is known.
 
-The shape of a text follows from the annotations of its type, so a new field is checked as well.
+Which fields a text has follows from the annotations of its type, so a new one is checked as well.
 """
 
 import re
-from collections.abc import Callable
-from functools import cache, lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property, lru_cache
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
-from zlib import crc32
+from typing import (
+    Any,
+    Generic,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 T = TypeVar("T")
 _LARGEST = 2**200
 """Beyond it no number of ours lies, and arithmetic with it may overflow."""
-_FIRST = re.compile(r"\[(\d{1,18})[,\]]")
-_MARK = re.compile(r"#[0-9a-f]{8}\Z")
+_FIRST = re.compile(r"\[([1-9]\d{0,17})[,\]]", re.ASCII)
+_FIELD = re.compile(r"\{:?([^}]*)\}")
 
 
 class Unreadable(NamedTuple):
@@ -34,35 +44,41 @@ class Unreadable(NamedTuple):
     text: str
 
     @property
-    def intact(self) -> bool:
-        """Whether it is as its writer left it: then another version wrote it."""
-        return _checked(self.text) is not None
-
-    @property
     def first(self) -> int | None:
-        """The first number of its list, where no damage can have changed it; else None.
-
-        A text that was cut off lacks its checksum, and begins as it was written. One that has a
-        checksum, and a wrong one, may be wrong anywhere.
-        """
-        if _MARK.search(self.text) and not self.intact:
-            return None
+        """The first number of its list, if it is there to its end; else None."""
         found = _FIRST.match(self.text)
         return int(found[1]) if found else None
 
     @property
     def why(self) -> str:
         """What is wrong with it, in words."""
-        return "another version wrote it" if self.intact else "it is cut off or damaged"
+        try:
+            _list(_decoder()(self.text))
+        except (ValueError, RecursionError):
+            return "it is cut off, damaged, or of another version"
+        return "another version wrote it"
+
+
+class Form(Protocol[T]):
+    """How values of one type are written."""
+
+    exact: bool
+    """Whether reading gives what was written, or that with some digits less."""
+
+    def write(self, value: T) -> str:
+        """A value as text."""
+
+    def parse(self, text: str) -> T:
+        """The value of a text; raises ValueError or OverflowError if it has none."""
 
 
 class Shape(Generic[T]):
-    """One kind of text: how its values are written and read."""
+    """One kind of text: its form, and which values of that form can be."""
 
     def __init__(
-        self, kind: object, sound: Callable[[T], bool] = lambda _: True, *, size: int = 64
+        self, form: Form[T], sound: Callable[[T], bool] = lambda _: True, *, size: int = 64
     ) -> None:
-        self._kind = kind
+        self._form = form
         self._sound = sound
         self._remembered = lru_cache(maxsize=size)(self._read)
         self._written: tuple[str, T | None] = ("", None)
@@ -74,40 +90,127 @@ class Shape(Generic[T]):
 
     def write(self, value: T) -> str:
         """A value as text, to be kept."""
-        text = seal(_encoder()(value))
-        if self._sound(value):
+        text = self._form.write(value)
+        if text and self._form.exact and self._sound(value):
             self._written = (text, value)  # whoever writes a text reads it next
         return text
 
     def _read(self, text: str) -> T | Unreadable | None:
         if not text:
             return None
-        body = _checked(text)
         try:
-            value: T = _reader(self._kind)(_decoder()(text if body is None else body))
-        except (ValueError, RecursionError):
+            value = self._form.parse(text)
+        except (ValueError, OverflowError, RecursionError):
             return Unreadable(text)
         return value if self._sound(value) else Unreadable(text)
 
 
-def seal(body: str) -> str:
-    """A text with its checksum."""
-    return f"{body}#{_checksum(body)}"
+class Listed(Generic[T]):
+    """A JSON list of the fields. It ends with a bracket, so it can be told if it was cut off."""
+
+    exact = True
+
+    def __init__(self, kind: type[T]) -> None:
+        self._kind = kind
+
+    def write(self, value: T) -> str:
+        """A value as text."""
+        return _encoder()(value)
+
+    def parse(self, text: str) -> T:
+        """The value of a text."""
+        kind: Any = self._kind
+        value: T = _reader(kind)(_decoder()(text))
+        return value
 
 
-def unseal(text: str) -> str:
-    """A text without its checksum, if it has the right one; else the text as it is."""
-    body = _checked(text)
-    return text if body is None else body
+class Line(Generic[T]):
+    """The fields in a template, as in `{} {:.3f}`.
+
+    A text that its value would not be written as is none of these: so no blank, zero or comma too
+    many passes.
+    """
+
+    def __init__(self, kind: type[T], template: str) -> None:
+        self._kind = kind
+        self._template = template
+        self.exact = "{:" not in template
+
+    def write(self, value: T) -> str:
+        """A value as text."""
+        fields: Any = value
+        try:
+            return self._template.format(*fields)
+        except TypeError:  # a field is None, which has no such format
+            return self._template.format(*(_NOTHING if it is None else it for it in fields))
+
+    def parse(self, text: str) -> T:
+        """The value of a text."""
+        pattern, readers = self._grammar
+        found = pattern.fullmatch(text)
+        if found is None:
+            raise ValueError("other fields")
+        value = self._kind(
+            *[read(part) for read, part in zip(readers, found.groups(), strict=True)]
+        )
+        if self.write(value) != text:
+            raise ValueError("written otherwise")
+        return value
+
+    @cached_property
+    def _grammar(self) -> tuple[re.Pattern[str], list[Callable[[str], Any]]]:
+        """What a text looks like, and what makes the fields of its parts."""
+        literals_and_specs = _FIELD.split(self._template)
+        hints = list(get_type_hints(self._kind).values())
+        pattern = re.escape(literals_and_specs[0])
+        readers = []
+        for hint, spec, literal in zip(
+            hints, literals_and_specs[1::2], literals_and_specs[2::2], strict=True
+        ):
+            part, read = _part(hint, spec)
+            pattern += part + re.escape(literal)
+            readers.append(read)
+        return re.compile(pattern, re.ASCII), readers
 
 
-def _checked(text: str) -> str | None:
-    body, _, mark = text.rpartition("#")
-    return body if body and mark == _checksum(body) else None
+class Lines(Generic[T]):
+    """Several lines, with a mark between them."""
+
+    def __init__(self, kind: type[T], template: str, between: str) -> None:
+        self._line = Line(kind, template)
+        self._between = between
+        self.exact = self._line.exact
+
+    def write(self, value: Sequence[T]) -> str:
+        """A value as text."""
+        return self._between.join(map(self._line.write, value))
+
+    def parse(self, text: str) -> tuple[T, ...]:
+        """The value of a text."""
+        return tuple(map(self._line.parse, text.split(self._between)))
 
 
-def _checksum(body: str) -> str:
-    return f"{crc32(body.encode(errors='replace')):08x}"
+class _Nothing:
+    """Written as nothing, whatever the template says."""
+
+    def __format__(self, spec: str) -> str:
+        return ""
+
+
+_NOTHING = _Nothing()
+
+
+def _part(hint: Any, spec: str) -> tuple[str, Callable[[str], Any]]:  # noqa: ANN401 - any type
+    """What a field looks like in a line, and what reads it."""
+    if hint is str:
+        return r"([^,;=|]*)", str
+    if hint is int and not spec:
+        return r"(-?\d{1,18})", int
+    if hint is int:
+        return r"(-?\d[\d.e+]{0,30})", lambda part: int(_number(float(part)))
+    if hint is float:
+        return r"(-?\d[\d.e+-]{0,30})", lambda part: _number(float(part))
+    return r"(-?\d[\d.e+-]{0,30}|)", lambda part: _number(float(part)) if part else None
 
 
 def whole(text: str, most: int) -> int | None:

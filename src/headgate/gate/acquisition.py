@@ -8,7 +8,7 @@ from headgate.core.times import Seconds, seconds
 from headgate.core.views import Waiting
 from headgate.errors import NoRoomError
 from headgate.gate.lease import Lease, LeaseOwner
-from headgate.gate.operation import Operation
+from headgate.gate.operation import About, Operation
 from headgate.ledger import admit, leave, look
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
@@ -50,6 +50,10 @@ class Acquisition(Operation):
         self._spot: Waiting | None = None
         self._said: object = None
         self._asked = 0.0
+
+    def about(self) -> About:
+        """What it is about, as far as that is known beforehand."""
+        return About(key=self.request.key)
 
     def apply(self, ledger: Ledger) -> None:
         """Ask; the prompt began now unless the request says when."""

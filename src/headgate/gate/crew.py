@@ -15,7 +15,7 @@ from headgate.core.jobstates import State
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import HeadgateError, StoreError, StoreReplacedError
 from headgate.gate.lease import Lease
-from headgate.gate.operation import Joining, Operation
+from headgate.gate.operation import About, Joining, Operation
 from headgate.gate.runtime import Runtime
 from headgate.gate.strays import MARK, programs
 from headgate.ledger import jobs, jobtime, leave
@@ -68,6 +68,10 @@ class _Finish(Operation):
         self._id = id
         self._end = end
         self._worker = worker
+
+    def about(self) -> About:
+        """What it is about, as far as that is known beforehand."""
+        return About(lease=self._id, job=self._id)
 
     def apply(self, ledger: Ledger) -> None:
         """Give the seats back."""

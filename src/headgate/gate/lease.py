@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 class LeaseOwner(Protocol):
     """What a lease asks of the process that holds it."""
 
-    def release(self, id: int) -> None:
+    def release(self, lease: "Lease") -> None:
         """Give a lease's seats back, now or as soon as the store can be written."""
 
-    def tell(self, do: Callable[[Ledger], object]) -> None:
-        """Have something kept as soon as the store can be written, without waiting for it."""
+    def report(self, lease: "Lease", do: Callable[[Ledger], object]) -> None:
+        """Have something of a lease kept as soon as the store can be written; does not wait."""
 
     def rules(self) -> "tuple[Rule, ...]":
         """How to read what upstream answers."""
@@ -78,7 +78,7 @@ class Lease:
         with self._lock:
             first, self._released = not self._released, True
         if first:
-            self._owner.release(self.id)
+            self._owner.release(self)
         return first
 
     def report(
@@ -108,11 +108,13 @@ class Lease:
             if used is not None:
                 metering.spend(ledger, self.id, used)
 
-        self._owner.tell(apply)
+        self._owner.report(self, apply)
 
     def tell(self, signal: Signal) -> None:
         """The same, for a signal that was read off an answer or off a program's output."""
-        self._owner.tell(lambda ledger: learn.report(ledger, signal, lease=self.id, key=self.key))
+        self._owner.report(
+            self, lambda ledger: learn.report(ledger, signal, lease=self.id, key=self.key)
+        )
 
     def answered(
         self,
@@ -139,8 +141,15 @@ class Lease:
                 learn.report(ledger, found, lease=self.id, key=self.key)
 
         if found is not None or left is not None:
-            self._owner.tell(apply)
+            self._owner.report(self, apply)
         return None if found is None else found.kind
+
+    def when_ended(self, function: Callable[[HeadgateError], None] | None) -> None:
+        """Have a function called when somebody wants this work to end; at once if that is so."""
+        with self._lock:
+            self.on_end, ended = function, self.ended_by
+        if ended is not None and function is not None:
+            function(ended)
 
     def end(self, error: HeadgateError) -> None:
         """Somebody wants this work to end: tell whoever does the work, once."""
@@ -148,8 +157,9 @@ class Lease:
             first = self.ended_by is None and not self._released
             if first:
                 self.ended_by = error
-        if first and self.on_end is not None:
-            self.on_end(error)
+            function = self.on_end
+        if first and function is not None:
+            function(error)
 
     def __repr__(self) -> str:
         """Show what it is."""

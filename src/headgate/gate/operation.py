@@ -16,12 +16,20 @@ it is about: they are its *participants*.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headgate.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     import asyncio
+
+
+class About(NamedTuple):
+    """The work that an operation is about, where that is known beforehand."""
+
+    key: str = ""
+    lease: int = 0
+    job: int = 0
 
 
 class Operation:
@@ -41,6 +49,10 @@ class Operation:
         self.error: BaseException | None = None
         self.told = told
         self._do = do
+
+    def about(self) -> About:
+        """What it is about, as far as that is known beforehand."""
+        return About()
 
     def apply(self, ledger: Ledger) -> None:
         """Do it."""

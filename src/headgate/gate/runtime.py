@@ -34,8 +34,9 @@ from headgate.gate.acquisition import Acquisition
 from headgate.gate.background import Background
 from headgate.gate.delivery import deliver, running_loop
 from headgate.gate.holdings import Holdings, News
+from headgate.gate.lease import Lease
 from headgate.gate.membership import Membership
-from headgate.gate.operation import Operation, Retried
+from headgate.gate.operation import About, Operation, Retried
 from headgate.gate.poller import Poller
 from headgate.gate.roll import FolderRoll, HomeRoll, Roll
 from headgate.gate.settings import Settings
@@ -44,7 +45,7 @@ from headgate.gate.watcher import Watcher
 from headgate.gate.watchtower import Watchtower
 from headgate.ledger import leave, watch
 from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Tx
+from headgate.ledger.rows import Expected, Tx
 from headgate.store.base import Store
 
 _PATIENCE = Seconds(3)
@@ -64,7 +65,7 @@ class Runtime:
         self.background = Background(self._turn, self._until)
         self.roll: Roll = FolderRoll(store.folder) if store.folder else HomeRoll(self.call)
         self.membership = Membership(self.roll, store)
-        self.transactor = Transactor(store, self.background, self._ledger)
+        self.transactor = Transactor(store, self.background, self._ledger, self._expect)
         self.transactor.lets_in = settings.known
         self.poller = Poller(self.transactor, self.roll.me, self.call, settings.pages.gauged)
         self.poller.functions.update(settings.functions)
@@ -97,19 +98,25 @@ class Runtime:
             view=settings.view,
         )
 
+    def _expect(self, operations: Sequence[Operation]) -> Expected:
+        from headgate.gate.expectations import expected
+
+        book = self._settings.pages.last
+        return expected(operations, book, self.membership.machine, self.store.now())
+
     def uid(self) -> str:
         """The name the store got when it was made."""
         if not self._uid:
             self._uid = self.transactor.look(lambda ledger: ledger.tx.uid())
         return self._uid
 
-    def release(self, id: int) -> None:
+    def release(self, lease: Lease) -> None:
         """Give a lease's seats back, now or as soon as the store can be written.
 
         A plain thread waits until it is done; an event loop does not.
         """
-        self.holdings.forget(id)
-        operation = Retried(lambda ledger: leave.release(ledger, id))
+        self.holdings.forget(lease.id)
+        operation = _OfLease(lease, lambda ledger: leave.release(ledger, lease.id))
         if self.store.instant or running_loop() is not None:
             self.transactor.submit(operation)
             return
@@ -118,9 +125,9 @@ class Runtime:
         self.transactor.submit(operation)
         done.wait()
 
-    def tell(self, do: Callable[[Ledger], object]) -> None:
-        """Have something kept as soon as the store can be written, without waiting for it."""
-        self.transactor.tell(do)
+    def report(self, lease: Lease, do: Callable[[Ledger], object]) -> None:
+        """Have something of a lease kept as soon as the store can be written; does not wait."""
+        self.transactor.submit(_OfLease(lease, do))
 
     def withdraw(
         self, acquisition: Acquisition, told: Callable[[Operation], None] | None = None
@@ -272,6 +279,18 @@ class Runtime:
             text = f"held longer than its pool's max_hold of {show_seconds(allowed)}"
             self.transactor.run(partial(max_hold.note, id=lease.id, text=text))
             lease.end(HoldExpiredError(f"lease {lease.id} was {text}; its work is being ended"))
+
+
+class _OfLease(Retried):
+    """What is to be kept of a lease: its release, or what upstream said to it."""
+
+    def __init__(self, lease: Lease, do: Callable[[Ledger], object]) -> None:
+        super().__init__(do)
+        self._lease = lease
+
+    def about(self) -> About:
+        """What it is about, as far as that is known beforehand."""
+        return About(key=self._lease.key, lease=self._lease.id)
 
 
 def _tidy(ledger: Ledger) -> None:

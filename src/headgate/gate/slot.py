@@ -116,15 +116,20 @@ class Slot:
 
         self._task = asyncio.current_task()
         self._cancelling = self._task.cancelling() if self._task else 0
-        if self._on_end is None:
+        interrupts = self._on_end is None
+        if interrupts:
             loop = asyncio.get_running_loop()
             self._on_end = lambda _: call_in(loop, self._interrupt)
         self._lease = await self.acquire_async()
+        if interrupts and self._lease.ended_by is not None:  # before there was any work to end
+            self._interrupt()
         return self._lease
 
     def _interrupt(self) -> None:
         """Cancel the work, unless it has ended by now."""
-        if self._task is not None and self._lease is not None and not self._lease.released:
+        if self._interrupted or self._task is None or self._lease is None:
+            return
+        if not self._lease.released:
             self._interrupted = True
             self._task.cancel()
 
@@ -158,7 +163,7 @@ class Slot:
         if asked.lease is None:
             raise GateClosedError("this gate was closed while the request waited")
         lease = asked.lease
-        lease.on_end = self._on_end
+        lease.when_ended(self._on_end)
         return lease
 
     def _limit(self) -> Seconds | None:

@@ -21,7 +21,7 @@ from headgate.gate.delivery import deliver
 from headgate.gate.operation import Operation, Participant, Retried
 from headgate.ledger import admit, jobs, jobtime, leave, watch
 from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Tx
+from headgate.ledger.rows import Expected, Tx
 from headgate.store.base import Store
 
 T = TypeVar("T")
@@ -35,7 +35,11 @@ class Transactor:
     """How many operations may share a transaction."""
 
     def __init__(
-        self, store: Store, background: Background, make_ledger: Callable[[Tx], Ledger]
+        self,
+        store: Store,
+        background: Background,
+        make_ledger: Callable[[Tx], Ledger],
+        expect: Callable[[Sequence[Operation]], Expected],
     ) -> None:
         self.store = store
         self.lets_in = True
@@ -44,6 +48,7 @@ class Transactor:
         """Why nothing can be asked for any more; empty while it can."""
         self._background = background
         self._make_ledger = make_ledger
+        self._expect = expect
         self._lock = threading.Lock()
         self._queue: deque[Operation] = deque()
         self._postponed: deque[Operation] = deque()
@@ -215,6 +220,8 @@ class Transactor:
         for prepare in self._steps.prepare:
             prepare(operations)
         with self.store.transaction(write=True) as tx:
+            if self.store.far:
+                tx.expect(self._expect(operations))
             ledger = self._make_ledger(tx)
             for begin in self._steps.begin:
                 begin(ledger)

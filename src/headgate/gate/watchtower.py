@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from headgate.gate.foreign import Ours, count
 from headgate.gate.operation import Operation, Participant
 from headgate.ledger import leave, upstream
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.store.base import Store
 from headgate.store.machine import machine_id, pid_space
+
+if TYPE_CHECKING:
+    from headgate.gate.foreign import Ours
 
 _EVERY = 1.0
 _MOST = 10_000
@@ -31,6 +34,8 @@ class Watchtower(Participant):
         """Count how many there are in each pool, if it is time to look."""
         self._found = {}
         if self.stale():
+            from headgate.gate.foreign import count
+
             self._found = count(self._pages.observed(), _ours(self._store))
             self._next = time.monotonic() + _EVERY
 
@@ -40,7 +45,9 @@ class Watchtower(Participant):
             upstream.sighted(ledger, pid_space(), self._found)
 
 
-def _ours(store: Store) -> Ours:
+def _ours(store: Store) -> "Ours":
+    from headgate.gate.foreign import Ours
+
     here, space = machine_id(), pid_space()
     with store.transaction(write=False) as tx:
         uid = tx.uid()

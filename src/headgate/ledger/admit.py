@@ -109,8 +109,11 @@ def refuse_too_heavy(needs: tuple[Need, ...], cls: str, weight: int) -> None:
 
 def rivals_for(ledger: Ledger, head: Head) -> Iterator[Lane]:
     """The lanes that somebody could be let in from who wants a pool or the lender of this one."""
+    lanes = ledger.active_lanes()
+    if not lanes:
+        return
     wanted = {need.place for need in head.needs}
-    for lane in ledger.active_lanes():
+    for lane in lanes:
         pools = ledger.under(lane.view).of(lane.key)
         shares = any(place(pool.name, lane.machine) in wanted for pool in pools)
         if shares or (head.lender and lane.lender == head.lender):
@@ -122,7 +125,10 @@ def settle(ledger: Ledger) -> None:
     learn.tidy(ledger)
     jobs.pick_up(ledger)
     ledger.settled()
+    ledger.blocked = {}
     lanes = {lane.id: lane for lane in ledger.lanes()}
+    if not lanes:
+        return
 
     def follow(lane: int, after: Order | None) -> Head | Reason | None:
         return next_head(ledger, lanes[lane], after, lost=partial(leave.drop_tickets, ledger))
@@ -246,7 +252,7 @@ def _worker(ledger: Ledger) -> str:
 def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: Ms) -> None:
     """Make a lease for a head that has got its seats."""
     ledger.count_grant(ledger.use, head, lane)
-    family = ledger.lenders(head.lender)
+    family = ledger.lenders(head.lender) if head.lender else []
     lease = Lease(
         id=head.id,
         machine=request.machine,
@@ -261,13 +267,13 @@ def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: 
         granted=ledger.now,
         chain=(family[0].chain or head.lender) if family else 0,
         lender=head.lender,
+        sent=learn.start(ledger, head.id, request.key, head.needs),
         tokens=request.tokens,
         job=int(lane.jobs),
     )
     for lender in family:
         if not lender.chain:  # it has lent nothing before, so it is all of its family
             ledger.tx.change_lease(lender._replace(chain=lease.chain))
-    lease = lease._replace(sent=learn.start(ledger, lease, head.needs))
     ledger.tx.add_lease(lease)
     ledger.granted[lease.id] = lease
     if lease.job:

@@ -63,9 +63,9 @@ def submit(ledger: Ledger, draft: Draft) -> int:
         spec=dump(draft.spec),
     )
     job = submitted(draft_row, ledger.now)
+    ledger.tx.add_job(job)
     for needed in draft.after:
         ledger.tx.add_after(id, needed)
-    ledger.tx.add_job(job)
     if draft.hold:
         tell_of(ledger, job, "held", "until somebody releases it")
     else:

@@ -26,7 +26,7 @@ _ECHO = 5_000
 soon."""
 
 
-def start(ledger: Ledger, lease: Lease, needs: tuple[Need, ...]) -> str:
+def start(ledger: Ledger, id: int, key: str, needs: tuple[Need, ...]) -> str:
     """Note what a lease that is being granted must remember, and charge the rates."""
     tell_unreadable(ledger)
     sent = []
@@ -41,9 +41,9 @@ def start(ledger: Ledger, lease: Lease, needs: tuple[Need, ...]) -> str:
         cooling = where in ledger.use.resting and where not in ledger.use.upstream
         mark = law.send(it, level, cooling=cooling, now=ledger.now)
         if mark.probe:
-            ledger.learn(pool.name, it._replace(probe=lease.id))
+            ledger.learn(pool.name, it._replace(probe=id))
             text = f"tries {level} at once"
-            ledger.tell("probed", text, work=lease.id, key=lease.key, pool=pool.name)
+            ledger.tell("probed", text, work=id, key=key, pool=pool.name)
         sent.append((pool.name, mark))
     return kept.write_sent(sent)
 

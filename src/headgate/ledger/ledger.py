@@ -36,6 +36,11 @@ class Pages:
         self._observed = {name: said.observe for name, said in declared.items() if said.observe}
         self._book: Book | None = None
 
+    @property
+    def last(self) -> Book | None:
+        """The last book that was made; None if none was since the configuration changed."""
+        return self._book
+
     def observed(self) -> dict[str, tuple[str, ...]]:
         """The pools that count programs which never asked, and how to know these."""
         return self._observed
@@ -233,7 +238,12 @@ class Ledger:
         It sits in pools that only another's view names, too. And of its family only the heaviest
         member counts, so that seats it has borrowed may be those of another class from now on.
         """
-        if not head.lender and len(self._counted) <= len(self.book.pools):
+        if not head.lender:
+            if len(self._counted) > len(self.book.pools):
+                names = {need.pool.name for need in head.needs}
+                for name in self._counted - names:
+                    if matches(name, lane.key):
+                        use.take(place(name, lane.machine), head.cls, head.weight)
             return
         asked = {need.place for need in head.needs}
         lent = chain_seats(self.lenders(head.lender), self._counted)

@@ -5,11 +5,10 @@ the rates were charged. Looked up only for pools that need it.
 """
 
 from collections.abc import Callable
-from functools import cache
 
 from headgate.core import kept, law, rates, readings
 from headgate.core.amounts import MOST
-from headgate.core.kept import Sighting
+from headgate.core.kept import Gated, Sighting
 from headgate.core.keys import HOST, matches
 from headgate.core.leases import PENDING
 from headgate.core.pools import NO_RATES, Pool, UsageSource
@@ -36,7 +35,13 @@ def place(pool: str, machine: str) -> str:
 
 def fill(ledger: Books, use: Use) -> None:
     """Look up what else is known, for every pool that has something to know."""
-    leases = cache(lambda: ledger.tx.recent(ledger.now - SILENCE))  # only if somebody needs them
+    found: list[list[Lease]] = []
+
+    def leases() -> list[Lease]:  # asked for once, and only if somebody needs them
+        if not found:
+            found.append(ledger.tx.recent(ledger.now - SILENCE))
+        return found[0]
+
     told = gated(ledger)
     for pool in ledger.book.pools.values():
         if pool.learned is not None:
@@ -116,11 +121,12 @@ def sight(ledger: Books, pool: str) -> Sight:
 
 def gated(ledger: Books) -> tuple[str, ...]:
     """The pools of which some program has read the usage."""
-    found = kept.NAMES.read(ledger.tx.note("gated"))
-    if not isinstance(found, Unreadable):
-        return found or ()
-    said = ("", "the list of pools with usage readings", "every pool is taken to be in it")
-    return unreadable.found(ledger, "gated", kept.NAMES, said, tuple(ledger.book.pools))
+    found = kept.GATED.read(ledger.tx.note("gated"))
+    if isinstance(found, Unreadable):
+        said = ("", "the list of pools with usage readings", "every pool is taken to be in it")
+        careful = tuple(map(Gated, ledger.book.pools))
+        found = unreadable.found(ledger, "gated", kept.GATED, said, careful)
+    return tuple(one.pool for one in found or ())
 
 
 def pace(ledger: Books, pool: str) -> law.Pace:
@@ -148,7 +154,7 @@ def sightings(ledger: Books, pool: str) -> dict[tuple[str, str], tuple[int, int]
     """Programs that never asked, lately: by machine and set of processes, how many and when."""
     name = f"foreign:{pool}"
     found = kept.SIGHTINGS.read(ledger.tx.note(name))
-    if isinstance(found, Unreadable):
+    if isinstance(found, Unreadable) or (found and kept.cut_off(found[-1].at, ledger.now)):
         said = (pool, "the count of programs that never asked", "it is full for 10s")
         careful = kept.everywhere(ledger.now)
         found = unreadable.found(ledger, name, kept.SIGHTINGS, said, careful)

@@ -184,6 +184,7 @@ class Expected(NamedTuple):
 
     leases: frozenset[int] = frozenset()
     jobs: frozenset[int] = frozenset()
+    """Those whose attempts, and who comes after them, are asked for, too."""
     notes: frozenset[str] = frozenset()
     since: Ms = NO_TIME
     """From when on leases count as granted lately."""
@@ -194,6 +195,9 @@ class Tx(Protocol):
 
     No write has an answer, so that a store may put writes off until the commit.
     """
+
+    def expect(self, expected: Expected) -> None:
+        """Hear what is likely to be asked for. A store that is far away asks for it together."""
 
     def uid(self) -> str:
         """The name this store got when it was made."""
@@ -313,7 +317,7 @@ class Tx(Protocol):
         """Events after an id (the newest ones if it is negative), of one piece of work if not 0."""
 
     def add_job(self, row: Job) -> None:
-        """Keep a job."""
+        """Keep a new job; what it comes after is said after that."""
 
     def job(self, id: int) -> Job | None:
         """A job."""

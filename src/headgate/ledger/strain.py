@@ -53,7 +53,7 @@ def tell(ledger: Books) -> None:
         return
     notes = [note for note in notes if not _mine(ledger, note.space)]
     if host is not None:
-        notes.append(Strained(ledger.gauge.space, host, ledger.now))
+        notes.append(Strained(ledger.gauge.space, **host._asdict(), at=ledger.now))
     unreadable.keep(ledger, f"strain:{ledger.machine}", kept.STRAINED.write(tuple(notes)))
 
 
@@ -100,7 +100,7 @@ def _notes(ledger: Books, machine: str) -> list[Strained]:
     """What was written of a machine lately: for each set of processes, how it was and when."""
     name = f"strain:{machine}"
     found = kept.STRAINED.read(ledger.tx.note(name))
-    if isinstance(found, Unreadable):
+    if isinstance(found, Unreadable) or (found and kept.cut_off(found[-1].at, ledger.now)):
         said = (HOST, "how strained other containers are", "nothing starts for 5s")
         careful = kept.worst(ledger.now)
         found = unreadable.found(ledger, name, kept.STRAINED, said, careful)

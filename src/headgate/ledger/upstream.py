@@ -6,7 +6,7 @@ readings (`record`). Programs that never asked for a seat are counted by each ma
 
 from headgate.core import law, readings
 from headgate.core.amounts import MOST, show_duration
-from headgate.core.kept import NAMES, SIGHT
+from headgate.core.kept import GATED, SIGHT, Gated
 from headgate.core.keys import NO_KEY
 from headgate.core.pools import Pool, Tuned, sound
 from headgate.core.signals import QUOTA, Reading, pause_length
@@ -87,7 +87,7 @@ def claim(ledger: Ledger, name: str, member: str, patience: Ms) -> bool:
         return False
     gated = outlook.gated(ledger)
     if name not in gated:
-        unreadable.keep(ledger, "gated", NAMES.write((*gated, name)))
+        unreadable.keep(ledger, "gated", GATED.write(tuple(map(Gated, (*gated, name)))))
     taken = sight._replace(polling=member, polling_until=ledger.now + patience)
     unreadable.keep(ledger, f"usage:{name}", SIGHT.write(taken))
     return True

@@ -24,6 +24,10 @@ class Store(Protocol):
         """Whether a transaction takes no longer than the code inside it: no disk, no network."""
 
     @property
+    def far(self) -> bool:
+        """Whether each question takes a round trip, so that it pays to say what to expect."""
+
+    @property
     def folder(self) -> Path | None:
         """The folder that the processes of this store share; None if it lives in one process."""
 

@@ -194,59 +194,21 @@ def write_job(job: Job) -> Columns:
     """A job by the names of its columns."""
     named = job._asdict()
     del named["adopted"]
-    return {**named, "state": job.state.word.value, "code": write_code(job)}
+    named["state"] = job.state.word.value
+    named["code"] = write_code(job)
+    return named
 
 
 def read_lease(row: Sequence[Any]) -> Lease:
-    """A row of `lease`."""
-    (
-        id,
-        machine,
-        key,
-        cls,
-        urgency,
-        weight,
-        task,
-        member,
-        label,
-        marked,
-        granted,
-        chain,
-        lender,
-        pid,
-        cancel,
-        sent,
-        state,
-        tokens,
-        job,
-        life,
-    ) = row
-    return Lease(
-        id=id,
-        machine=machine,
-        key=key,
-        cls=cls,
-        urgency=urgency,
-        weight=weight,
-        task=task,
-        member=member,
-        label=label,
-        marked=marked,
-        granted=granted,
-        chain=chain,
-        lender=lender,
-        pid=pid,
-        sent=sent,
-        tokens=tokens,
-        job=job,
-        life=life,
-        cancel=read_end_request(cancel),
-        answer=read_answer(state),
-    )
+    """A row of `lease`, whose columns are in the order of the fields."""
+    *first, cancel, sent, state, tokens, job, life = row
+    end, answer = read_end_request(cancel), read_answer(state)
+    return Lease._make((*first, end, sent, answer, tokens, job, life))
 
 
 def write_lease(lease: Lease) -> Columns:
     """A lease by the names of its columns."""
     named = lease._asdict()
     named["state"] = write_answer(named.pop("answer"))
-    return {**named, "cancel": write_end_request(lease.cancel)}
+    named["cancel"] = write_end_request(lease.cancel)
+    return named

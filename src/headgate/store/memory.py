@@ -10,7 +10,17 @@ from contextlib import contextmanager
 from headgate.core.line import Order
 from headgate.core.pools import Tuned
 from headgate.core.times import Ms
-from headgate.ledger.rows import Happening, Held, History, Lane, Lease, Member, Rest, Ticket
+from headgate.ledger.rows import (
+    Expected,
+    Happening,
+    Held,
+    History,
+    Lane,
+    Lease,
+    Member,
+    Rest,
+    Ticket,
+)
 from headgate.store.memory_jobs import JobRows
 from headgate.store.ordered import Ordered
 
@@ -21,6 +31,7 @@ class MemoryStore:
     """A store that ends with its process. A transaction that fails is undone step by step."""
 
     instant = True
+    far = False
     folder = None
     schema = 0
 
@@ -90,6 +101,9 @@ class _Rows(JobRows):
         self._undo.clear()
         while len(self._events) > _EVENTS:
             self._events.popleft()
+
+    def expect(self, expected: Expected) -> None:
+        """Nothing is far away here."""
 
     def uid(self) -> str:
         return self._uid

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import apsw
 
+from headgate.core.texts import whole
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import (
     StoreCorruptError,
@@ -23,6 +24,7 @@ from headgate.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
+from headgate.ledger.rows import Happening
 from headgate.store.machine import machine_id, uptime_ms
 from headgate.store.migrate import Layout, layout, migrate
 from headgate.store.rows import SqlRows
@@ -30,6 +32,10 @@ from headgate.store.schema import Migration, migrations
 from headgate.store.sqlite_tables import SQL, SqliteTables
 
 _PATIENCE = 30.0
+_CLOCKS_BEGIN = 10**12
+"""A wall clock that shows less is of 2001 or before, and was not set."""
+_LATEST_CLOCK = 10**13
+"""None shows as much before 2286; a digit too many would end every pause."""
 _MIGRATIONS = migrations()
 """Read once: a newer version may be installed over this one while its processes run."""
 
@@ -38,6 +44,8 @@ class SqliteStore:
     """A store in a file. Its clock is the machine's uptime, moved to the wall clock at boot."""
 
     instant = False
+    far = False
+    make_tables = SqliteTables
 
     def __init__(
         self,
@@ -75,7 +83,7 @@ class SqliteStore:
             self._run = self._db.cursor().execute
             self._use_wal()
             self._run(f"PRAGMA synchronous={synchronous}").fetchall()
-            self._rows = SqlRows(SqliteTables(self._run))
+            self._rows = SqlRows(self.make_tables(self._run))
             self._migrate()
             self.folder.mkdir(mode=0o700, exist_ok=True)
 
@@ -133,18 +141,23 @@ class SqliteStore:
         found = layout(self._run)
         if found.floor > self.schema:
             self._refuse(found)
-        if found.schema < self.schema or not self._clock_offset():
+        offset = None if found.schema < self.schema else self._clock_offset()
+        if offset is None:
             with self.transaction(write=True) as rows:
                 migrate(self.path, self.folder, self._run, rows, self._steps)
                 if not rows.uid():
                     rows.set_note("uid", os.urandom(4).hex())
-                self._set_clock(rows)
-        self._offset = Ms(self._clock_offset())
+                offset = self._set_clock(rows)
+        self._offset = offset
 
-    def _clock_offset(self) -> str:
-        """How far the store's clock is ahead of the machine's uptime; empty if it was never set."""
+    def _clock_offset(self) -> Ms | None:
+        """How far the store's clock is ahead of the machine's uptime; None if nobody can tell."""
         said = self._run(SQL["note"], (f"clock:{machine_id()}",)).fetchone()
-        return said[0] if said else ""
+        offset = _offset(said[0]) if said else None
+        if offset is not None and offset < _CLOCKS_BEGIN:
+            # It may have lost digits. A clock behind what was written makes nothing ever end.
+            return offset if uptime_ms() + offset >= self._number(SQL["latest_event"]) else None
+        return offset
 
     def _refuse(self, found: Layout) -> NoReturn:
         raise StoreTooNewError(
@@ -153,12 +166,30 @@ class SqliteStore:
             "upgrade headgate, or use another --store"
         )
 
-    def _set_clock(self, rows: SqlRows) -> None:
+    def _set_clock(self, rows: SqlRows) -> Ms:
         """Once per boot, set the clock by the wall, but never behind what was written before."""
+        offset = self._clock_offset()  # somebody else may have been faster
+        if offset is not None:
+            return offset
         name = f"clock:{machine_id()}"
-        if not rows.note(name):
-            start = max(time.time_ns() // 1_000_000, self._number(SQL["latest_event"]))
-            rows.set_note(name, str(start - uptime_ms()))
+        start = Ms(max(time.time_ns() // 1_000_000, self._number(SQL["latest_event"])))
+        if text := rows.note(name):
+            rows.set_note(f"unreadable:{name}", text)
+            words = "the store's clock cannot be read: it was set anew, by the wall clock"
+            rows.add_event(
+                Happening(
+                    id=0,
+                    at=start,
+                    kind="unreadable",
+                    work=0,
+                    key="",
+                    task="",
+                    pool="",
+                    text=words,
+                )
+            )
+        rows.set_note(name, str(start - uptime_ms()))
+        return start - uptime_ms()
 
     def _number(self, query: str) -> int:
         row = self._run(query).fetchone()
@@ -200,6 +231,14 @@ class SqliteStore:
                 )
             case _:
                 return StoreError(f"{where} failed: {type(error).__name__}: {error}")
+
+
+def _offset(text: str) -> Ms | None:
+    """A clock's offset from the uptime; None if the text is none."""
+    ahead = whole(text, _LATEST_CLOCK)
+    behind = whole(text[1:], _LATEST_CLOCK) if text[:1] == "-" else None
+    found = ahead if behind is None else -behind
+    return None if found is None else Ms(found)
 
 
 def _wait_for_lock(tries: int) -> bool:

@@ -20,12 +20,12 @@ from collections.abc import Iterable
 
 from headgate.core.pools import Tuned
 from headgate.core.times import Ms
-from headgate.ledger.rows import Expected, Happening, History, Member, Rest, Ticket
+from headgate.ledger.rows import Attempt, Expected, Happening, History, Member, Rest, Ticket
 from headgate.store import codec
 from headgate.store.rows.jobs import JobRows
 from headgate.store.rows.leases import LeaseRows
 from headgate.store.rows.line import FRONT, LineRows, read_lane
-from headgate.store.rows.session import Row, Session, Statement, Tables
+from headgate.store.rows.session import Row, Session, Statement, Tables, firsts
 
 __all__ = ["Row", "Session", "SqlRows", "Statement", "Tables"]
 
@@ -74,6 +74,8 @@ class SqlRows(LineRows, LeaseRows, JobRows):
                 *(Statement("note", (name,)) for name in notes),
                 *(Statement("lease", (id,)) for id in ids),
                 *(Statement("job", (id,)) for id in jobs),
+                *(Statement("attempts", (id,)) for id in jobs),
+                *(Statement("needed_by", (id,)) for id in jobs),
             ]
         )
         rest = iter(answers)
@@ -102,6 +104,10 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         for id in jobs:
             rows = next(rest)
             self._jobs[id] = codec.read_job(rows[0]) if rows else None
+        for id in jobs:
+            self._attempts[id] = [Attempt._make(row) for row in next(rest)]
+        for id in jobs:
+            self._needed_by[id] = firsts(next(rest))
 
     def _put_off(self) -> None:
         """Ids, notes, events and the history of holds are written once per transaction."""
@@ -176,6 +182,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         asked = list(dict.fromkeys(wanted))
         if not asked:
             return None
+        self._put_off()
         answers = self._ask_all([Statement("history", (key,)) for key in asked])
         found = {
             key: History._make(rows[0]) for key, rows in zip(asked, answers, strict=True) if rows
@@ -203,6 +210,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         self._new_events.append(row)
 
     def events(self, after: int, most: int, work: int) -> list[Happening]:
+        self._put_off()
         if work:
             rows = self._ask("newest_of" if after < 0 else "events_of", work, after, most)
         elif after < 0:

@@ -15,9 +15,13 @@ class JobRows(Session):
         """Remember nothing of any transaction before."""
         super().begin()
         self._jobs: dict[int, Job | None] = {}
+        self._attempts: dict[int, list[Attempt]] = {}
+        self._needed_by: dict[int, list[int]] = {}
+        self._needs_of: dict[int, list[int]] = {}
 
     def add_job(self, row: Job) -> None:
         self._jobs[row.id] = row
+        self._needs_of[row.id] = []  # what it comes after is said next
         self._change_columns("add_job", codec.write_job(row))
 
     def job(self, id: int) -> Job | None:
@@ -76,24 +80,43 @@ class JobRows(Session):
 
     def drop_job(self, id: int) -> None:
         self._jobs[id] = None
+        self._attempts.pop(id, None)
+        self._needs_of.pop(id, None)
+        self._needed_by.clear()
         self._change("drop_job", id)
         self._change("drop_attempts", id)
         self._change("drop_needs", id)
 
     def add_after(self, job: int, needs: int) -> None:
+        self._needed_by.clear()
+        if job in self._needs_of:
+            self._needs_of[job] = sorted({*self._needs_of[job], needs})
         self._change("add_after", job, needs)
 
     def needs_of(self, job: int) -> list[int]:
-        return firsts(self._ask("needs_of", job))
+        if job not in self._needs_of:
+            self._needs_of[job] = firsts(self._ask("needs_of", job))
+        return list(self._needs_of[job])
 
     def needed_by(self, needs: int) -> list[int]:
-        return firsts(self._ask("needed_by", needs))
+        if needs not in self._needed_by:
+            self._needed_by[needs] = firsts(self._ask("needed_by", needs))
+        return list(self._needed_by[needs])
 
     def drop_after(self, job: int, needs: int) -> None:
+        self._needed_by.clear()
+        if job in self._needs_of:
+            self._needs_of[job] = [one for one in self._needs_of[job] if one != needs]
         self._change("drop_after", job, needs)
 
     def keep_attempt(self, row: Attempt) -> None:
+        known = self._attempts.get(row.job)
+        if known is not None:
+            others = [one for one in known if one.number != row.number]
+            self._attempts[row.job] = sorted([*others, row], key=lambda one: one.number)
         self._change("keep_attempt", *row)
 
     def attempts(self, job: int) -> list[Attempt]:
-        return [Attempt._make(row) for row in self._ask("attempts", job)]
+        if job not in self._attempts:
+            self._attempts[job] = [Attempt._make(row) for row in self._ask("attempts", job)]
+        return list(self._attempts[job])

@@ -32,7 +32,13 @@ class LeaseRows(Session):
         self._change_columns("add_lease", codec.write_lease(row))
 
     def drop_lease(self, id: int) -> Lease | None:
-        row = self.lease(id)
+        if id not in self._leases:  # one question instead of a question and a change
+            rows = self._ask("take_lease", id)
+            taken = codec.read_lease(rows[0]) if rows else None
+            if taken is not None:
+                self._count_out(taken)
+            return taken
+        row = self._leases[id]
         if row is not None:
             self._count_out(row)
             self._change("drop_lease", id)

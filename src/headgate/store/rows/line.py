@@ -122,6 +122,8 @@ class LineRows(Session):
             self._whole.add(lane)
 
     def rank(self, lane: int, order: Order) -> int:
+        if lane in self._whole:
+            return sum(one.order < order for one in self._fronts[lane])
         return self._number("rank", lane, *order)
 
     def marks(self, lane: int) -> list[Order]:
@@ -139,6 +141,10 @@ class LineRows(Session):
         self._change("set_overtaken", overtaken, id)
 
     def waiting_member(self, machine: str, besides: str) -> str:
+        if self._lanes is not None and all(
+            lane.machine != machine for lane in self._lanes.values()
+        ):
+            return ""
         rows = self._ask("waiting_member", machine, besides)
         return str(rows[0][0]) if rows else ""
 

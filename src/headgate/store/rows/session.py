@@ -42,14 +42,16 @@ class Session:
             self._tables.ask(changes, ())
 
     def _put_off(self) -> None:
-        """Turn what is written once per transaction into changes; for those who have such."""
+        """Turn what is written once per transaction into changes, if there is any.
+
+        For the commit, and for questions whose answers it changes.
+        """
 
     def _ask(self, name: str, *values: Any) -> list[Row]:  # noqa: ANN401 - SQL knows, not we
         """The rows that a question brings, after all changes so far."""
         return self._ask_all((Statement(name, values),))[0]
 
     def _ask_all(self, questions: Sequence[Statement]) -> list[list[Row]]:
-        self._put_off()
         changes, self._changes = self._changes, []
         return self._tables.ask(changes, questions)
 

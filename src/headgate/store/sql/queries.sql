@@ -107,6 +107,9 @@ INSERT INTO lease VALUES (:id, :machine, :key, :cls, :urgency, :weight, :task, :
 -- name: drop_lease
 DELETE FROM lease WHERE id = ?
 
+-- name: take_lease
+DELETE FROM lease WHERE id = ? RETURNING *
+
 -- name: lease
 SELECT * FROM lease WHERE id = ?
 

@@ -1,0 +1,139 @@
+"""A ledger that is told what to do, one line of JSON at a time; it answers with who has seats.
+
+It is run with either version's modules on the same store, so it uses only what both have, and its
+clock is what it is told.
+"""
+
+import json
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from headgate.core.pools import Declared, UsageSource
+from headgate.core.signals import Reading, Signal
+from headgate.core.strain import Host
+from headgate.core.times import Ms
+from headgate.ledger import admit, learn, leave, strain, tune, upstream
+from headgate.ledger.ledger import Ledger, Pages
+from headgate.ledger.rows import Member
+from headgate.store.sqlite import SqliteStore
+
+POOLS = {
+    "host": Declared(limit=99, memory_floor=2**30, load_ceiling=4.0),
+    "a": Declared(limit=8, cooldown=Ms(0)),
+    "free": Declared(limit="learn", cooldown=Ms(5_000)),
+    "rates": Declared(rpm=5, tpm=600, spacing=Ms(700), adapt="off"),
+    "read": Declared(limit=9, usage=UsageSource("python", call="x:y")),
+    "told": Declared(limit=9, adapt="off"),
+    "seen": Declared(limit=4, adapt="off", observe=("agent",)),
+    "line": Declared(limit=2, adapt="off"),
+}
+
+
+class Census:
+    """Everybody lives."""
+
+    def dead(self, members: object) -> list[str]:
+        return []
+
+    def listening(self, member: str) -> bool:
+        return True
+
+    def alive(self, member: str) -> bool:
+        return True
+
+
+class Gauge:
+    """A container of this machine, and how it is there."""
+
+    def __init__(self, space: str, host: Host) -> None:
+        self.space = space
+        self._host = host
+
+    def look(self) -> Host:
+        return self._host
+
+
+class Program:
+    """One process on the store."""
+
+    def __init__(self, path: str) -> None:
+        self.now = 0
+        self.store = SqliteStore(Path(path), synchronous="OFF", clock=lambda: self.now)
+        self.pages = Pages(POOLS)
+
+    def step(self, now: int, what: str, words: dict[str, Any]) -> list[int]:
+        self.now = now
+        self.pages.gauge = None
+        if what == "strain":
+            self.pages.gauge = Gauge(words["space"], Host(*words["host"]))
+        with self.store.transaction(write=True) as tx:
+            ledger = Ledger(tx, self.pages, Ms(now), Census(), "m")
+            if what == "join":
+                tx.add_member(Member("p", "m", 1, "", Ms(0)))
+            else:
+                leave.sweep(ledger)
+                getattr(self, what)(ledger, **words)
+            while ledger.unsettled:
+                admit.settle(ledger)
+                if ledger.blocked:
+                    leave.sweep(ledger)
+            return [row.id for row in tx.leases(0, 1_000)]
+
+    def ask(
+        self,
+        ledger: Ledger,
+        *,
+        key: str,
+        count: int,
+        weight: int = 1,
+        urgency: int = 0,
+        tokens: int = 0,
+    ) -> None:
+        for _ in range(count):
+            request = admit.Request(key, "p", "m", weight, urgency, ledger.now, tokens=tokens)
+            admit.ask(ledger, request)
+
+    def release(self, ledger: Ledger, id: int) -> None:
+        leave.release(ledger, id)
+
+    def report(self, ledger: Ledger, kind: str, id: int) -> None:
+        learn.report(ledger, Signal(kind, Ms(0)), lease=id)
+
+    def claim(self, ledger: Ledger, pool: str) -> None:
+        upstream.claim(ledger, pool, "p", Ms(1_000))
+
+    def usage(self, ledger: Ledger, pool: str, in_use: float | None) -> None:
+        reading = None if in_use is None else Reading(in_use, 5, note="é")
+        upstream.record(ledger, pool, reading, asked=Ms(ledger.now - 50), problem="timeout")
+
+    def sighted(self, ledger: Ledger, space: str, programs: int) -> None:
+        upstream.sighted(ledger, space, {"seen": programs})
+
+    def strain(self, ledger: Ledger, space: str, host: list[Any]) -> None:
+        strain.tell(ledger)
+
+    def limit(self, ledger: Ledger, pool: str, limit: int) -> None:
+        tune.set_limit(ledger, pool, limit)
+
+    def rest(self, ledger: Ledger) -> None:
+        if hasattr(ledger, "reconsider"):
+            ledger.reconsider()
+        else:
+            vars(ledger)["unsettled"] = True  # so it was in the version before
+
+
+def main() -> None:
+    """Do what each line says."""
+    program = Program(sys.argv[1])
+    for line in sys.stdin:
+        try:
+            said: object = program.step(*json.loads(line))
+        except Exception:  # noqa: BLE001 - whatever it is, the test shows it
+            said = traceback.format_exc()
+        sys.stdout.write(json.dumps(said) + "\n")
+        sys.stdout.flush()
+
+
+main()
