@@ -17,7 +17,7 @@ from collections.abc import Callable
 from headgate.core.times import Seconds, ms_up
 from headgate.errors import GateClosedError
 
-_PAUSE = 1.0
+_PAUSE = Seconds(1.0)
 """Seconds to wait after an error of our own, so that it does not repeat a thousand times."""
 
 

@@ -17,7 +17,7 @@ from headgate.ledger.rows import Lease, Member
 from headgate.store.machine import pid_space
 
 _BY_HAND = "cancelled by hand"
-_SOON = 0.02
+_SOON = Seconds(0.02)
 _SECOND = Seconds(1)
 _PATIENCE = Seconds(5)
 """For how long what was killed is waited for."""

@@ -22,8 +22,8 @@ from headgate.ledger import leave
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Attempt, Lane, Lease, Ticket
 
-_SLOW = 5_000
-"""Milliseconds after which a worker should have started a job."""
+_SLOW = Ms(5_000)
+"""After which a worker should have started a job."""
 MAX_HOLD = "max_hold"
 """The code of a job that was ended because it held its seats for too long."""
 

@@ -21,7 +21,7 @@ from headgate.ledger.rows import Lease
 _NEVER = kept.Reset(-1, -1)
 _MOMENT = Ms(1_000)
 """What is sent within so many milliseconds may arrive in any order."""
-_ECHO = 5_000
+_ECHO = Ms(5_000)
 """A refusal that nobody ties to a request is of one sent before the last cut, if it follows so
 soon."""
 

@@ -19,7 +19,7 @@ from headgate.ledger.outlook import place
 
 RENEWED = Ms(1_000)
 """After so many milliseconds whoever waits looks again, and writes its note anew."""
-_FORGOTTEN = 5_000
+_FORGOTTEN = Ms(5_000)
 """A note that nobody has renewed for so many milliseconds says nothing."""
 
 

@@ -19,7 +19,7 @@ from headgate.core.times import Seconds
 from headgate.gate.strays import MARK
 from headgate.notify.outcome import Failed, Grip
 
-_LOOK = 0.05
+_LOOK = Seconds(0.05)
 """Seconds between two looks whether a command has ended whose output something else keeps open."""
 _TAIL = 4_096
 

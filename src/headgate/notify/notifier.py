@@ -19,13 +19,13 @@ from headgate.gate.notices import Notices
 from headgate.notify.outcome import Failed, Grip
 from headgate.notify.send import lacks, send
 
-_LOOK = 1.0
+_LOOK = Seconds(1.0)
 _BATCH = 100
 _FIRST_WAIT = Seconds(1)
 _LONGEST_WAIT = Seconds(60)
 _PATIENCE = Seconds(5)
 """For so many seconds who lacks a secret leaves it to others to deliver."""
-_FAREWELL = 3.0
+_FAREWELL = Seconds(3.0)
 """Seconds that a delivery which is under way gets to come to its end when it is time to stop."""
 
 

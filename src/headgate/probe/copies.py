@@ -26,7 +26,7 @@ from headgate.runner.child import adopt_strays
 
 _UNIT = 1_024 if os.uname().sysname == "Linux" else 1
 """In what the system counts the most memory that a process has taken."""
-_EVERY = 0.1
+_EVERY = Seconds(0.1)
 _GRACE = Seconds(2)
 _LONGEST_LINE = 8_192
 

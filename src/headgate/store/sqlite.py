@@ -15,7 +15,7 @@ from typing import NoReturn
 import apsw
 
 from headgate.core.texts import whole
-from headgate.core.times import NO_TIME, Ms
+from headgate.core.times import NO_TIME, Ms, Seconds
 from headgate.errors import (
     StoreCorruptError,
     StoreError,
@@ -31,7 +31,7 @@ from headgate.store.rows import SqlRows
 from headgate.store.schema import Migration, migrations
 from headgate.store.sqlite_tables import SQL, SqliteTables
 
-_PATIENCE = 30.0
+_PATIENCE = Seconds(30.0)
 _CLOCKS_BEGIN = 10**12
 """A wall clock that shows less is of 2001 or before, and was not set."""
 _LATEST_CLOCK = 10**13

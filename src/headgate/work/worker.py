@@ -17,13 +17,13 @@ from headgate.work import output
 from headgate.work.attempt import run_order, warm
 from headgate.work.nursery import Nursery
 
-_TICK = 1.0
-_ASK_AGAIN = 5.0
+_TICK = Seconds(1.0)
+_ASK_AGAIN = Seconds(5.0)
 _MANY = 1_000
-_CLEAN = 60.0
-_RELIEF = 5.0
+_CLEAN = Seconds(60.0)
+_RELIEF = Seconds(5.0)
 """Seconds that memory has to come back before the next job is parked for it."""
-_FAREWELL = 5.0
+_FAREWELL = Seconds(5.0)
 """Seconds that notifications which are under way get when it is time to stop."""
 
 
