@@ -28,6 +28,7 @@ from headgate.core.law import Bar, Learned
 from headgate.core.pools import LEARN, OFF, Declared, Tuned, UsageSource
 from headgate.core.readings import LAGS, SETTLES, Guess, Sight
 from headgate.core.signals import ACCEPTED, CONCURRENCY, Reading, Signal
+from headgate.core.times import Ms
 from headgate.gate.lease import Lease
 from headgate.ledger import admit, learn, leave, outlook
 from headgate.ledger.admit import Request
@@ -38,7 +39,7 @@ from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
 
 POOL, KEY, SEATS, HOST_SEATS = "bench/*", "bench/model", 64, 100
-COOLDOWN, STEP, EVERY, HELD = readings.KEEP, 1_000, 2_000, 4
+COOLDOWN, STEP, EVERY, HELD = Ms(readings.KEEP), 1_000, Ms(2_000), 4
 AIM = "<= 1.3x"
 T = TypeVar("T")
 
@@ -177,14 +178,16 @@ class _Books(_Side):
 
     def do(self, what: Callable[[Ledger], T]) -> T:
         with self._store.transaction(write=True) as tx:
-            ledger = Ledger(tx, self._pages, self._store.now(), self._census, "here")
+            ledger = Ledger(
+                tx=tx, pages=self._pages, now=self._store.now(), census=self._census, machine="here"
+            )
             result = what(ledger)
             while ledger.unsettled:
                 admit.settle(ledger)
         return result
 
     def _ask(self) -> int:
-        request = Request(KEY, "me", "here", since=self._clock.now)
+        request = Request(KEY, "me", "here", since=Ms(self._clock.now))
         return self.do(lambda ledger: admit.ask(ledger, request))
 
     def _release(self, id: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from common import Figure, folder, micro
 
 from headgate.core.pools import OFF, Declared
+from headgate.core.times import Ms, Seconds
 from headgate.gate.roll import HomeRoll
 from headgate.ledger import admit, leave, look
 from headgate.ledger.admit import Request
@@ -60,7 +61,13 @@ class _Line:
         self.running: list[int] = []
 
     def open(self, tx: object) -> Ledger:
-        return Ledger(tx, self.pages, self.store.now(), self.roll, MACHINE)  # type: ignore[arg-type]
+        return Ledger(
+            tx=tx,  # type: ignore[arg-type]
+            pages=self.pages,
+            now=self.store.now(),
+            census=self.roll,
+            machine=MACHINE,
+        )
 
     def grow(self, size: int) -> None:
         """Add tickets until so many wait; their prompts began in no particular order."""
@@ -68,7 +75,7 @@ class _Line:
             with self.store.transaction(write=True) as tx:
                 ledger = self.open(tx)
                 for _ in range(min(10_000, size - self.waiting)):
-                    since = 1 + (self.waiting * 7_919) % 1_000_003
+                    since = Ms(1 + (self.waiting * 7_919) % 1_000_003)
                     request = Request(KEY, self.roll.me, MACHINE, since=since)
                     id = admit.ask(ledger, request)
                     if id in ledger.granted:
@@ -93,6 +100,6 @@ class _Line:
                 lane = tx.lanes()[0].id
                 some = tx.page(lane, (0, 1 + turn * 4_999, 0), 1) or tx.page(lane, None, 1)
                 start = time.perf_counter()
-                look.waiting(self.open(tx), [some[0].id], 0.0)
+                look.waiting(self.open(tx), [some[0].id], Seconds(0))
                 positions.append(time.perf_counter() - start)
         return statistics.median(decisions), statistics.median(positions)

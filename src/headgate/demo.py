@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from headgate.core.amounts import show_duration
+from headgate.core.amounts import show_seconds
+from headgate.core.times import Seconds
 from headgate.core.views import Queue, Status
 from headgate.gate import Gate
 
@@ -174,8 +175,8 @@ class _Demo:
         alone = sum(stay.end - stay.begin for stay in stays)
         most, most_opus = _most(stays), _most(opus)
         print(
-            f"{len(stays)} agents ran in {show_duration(took * 1000)}; "
-            f"one by one it would have been {show_duration(alone * 1000)}."
+            f"{len(stays)} agents ran in {show_seconds(Seconds(took))}; "
+            f"one by one it would have been {show_seconds(Seconds(alone))}."
         )
         print(
             f"At most {most_opus} opus agents ran at once (cap 3), and {most} in all (cap 7), "
@@ -215,11 +216,11 @@ def _picture(queue: Queue, status: Status, elapsed: float) -> list[str]:
             )
     lines.append("")
     lines.extend(
-        f"  \x1b[32m▶\x1b[0m {run.task:<10} runs for {show_duration(run.held * 1000)}"
+        f"  \x1b[32m▶\x1b[0m {run.task:<10} runs for {show_seconds(run.held)}"
         for run in queue.running
     )
     for one in queue.waiting:
-        eta = f", about {show_duration(one.eta * 1000)}" if one.eta else ""
+        eta = f", about {show_seconds(one.eta)}" if one.eta else ""
         lines.append(f"  \x1b[2m{one.position:>2} {one.task:<9} {one.reason}{eta}\x1b[0m")
     return lines
 

@@ -9,6 +9,7 @@ import pytest
 
 from headgate.core.classify import classify_line
 from headgate.core.signals import OVERLOADED, REFUSALS
+from headgate.core.times import Seconds
 from tests.agents.stage import QUICK, Provider, sessions, shim, standin
 from tests.support import Box, Program, gone, until
 
@@ -84,7 +85,7 @@ def test_refusals_are_told_so_that_they_are_understood(
     code = start(like, "-p", text, speed=2_000).wait()
     assert code == (status % 256 if like == "gemini" else 1)
     profile = PROFILES.get(like, like.partition("-")[0])
-    found = [classify_line(line, profile, now=0) for line in said(box)]
+    found = [classify_line(line, profile, now=Seconds(0)) for line in said(box)]
     kinds = {signal.kind for signal in found if signal}
     if like == "plain" and status == 529:
         assert not kinds  # an SDK's exception for a 5xx is like that of any error

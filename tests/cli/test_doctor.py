@@ -18,6 +18,7 @@ from headgate import Gate
 from headgate.cli import doctor, draw
 from headgate.config import Config, load
 from headgate.core.keys import matches
+from headgate.core.times import Ms, Seconds
 from headgate.core.views import PoolStatus, Status
 from headgate.doctor import (
     Finding,
@@ -79,8 +80,8 @@ def pool(name: str, limit: int | None, source: str = "file", **more: Any) -> Poo
 
 
 def facts(*pools: PoolStatus, config: Config | None = None, **seen: float | None) -> Facts:
-    status = Status(pools, 0, 0, {}, 1_000.0)
-    keys = {name.replace("__", "/"): hold for name, hold in seen.items()}
+    status = Status(pools, 0, 0, {}, Seconds(1_000.0))
+    keys = {n.replace("__", "/"): None if ms is None else Ms(ms) for n, ms in seen.items()}
     return Facts(config or load(None), {}, "memory://", status, seen=Seen(keys))
 
 

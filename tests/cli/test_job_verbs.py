@@ -10,13 +10,14 @@ import pytest
 
 from headgate.cli import draw, queue, why
 from headgate.core import shapes
+from headgate.core.times import Seconds
 from headgate.core.views import AttemptStatus, JobStatus, Queue, Running, Waiting
 from tests.cli.golden.compare import Ask, asking, check, timeless
 from tests.support import HEADGATE, STEADY, until
 from tests.work.conftest import JobBox
 
 NO_WORKER = "no worker is there to start it (headgate worker)"
-NOON = 1_700_000_000.0
+NOON = Seconds(1_700_000_000.0)
 EVIL = "\x1b[31mred\x1b]0;owned\x07\nnew line\x9b2J\u202egnp\x7f"
 PLAIN = draw.Pen()
 JOB = JobStatus(
@@ -35,7 +36,7 @@ JOB = JobStatus(
     submitted=NOON,
     started=None,
     ended=None,
-    due=NOON + 3600,
+    due=Seconds(NOON + 3600),
     attempts=0,
     exit="",
     pid=0,
@@ -46,11 +47,23 @@ ASIDE = (
     JOB._replace(id=9, state="parked", code="rate_limited", reason="upstream refused it", key=""),
 )
 RUNS = Running(
-    5, "openai/gpt-5", "codex-5", 10, 1, "codex", "running", NOON, 754.0, 4242, None, "job", 2
+    5,
+    "openai/gpt-5",
+    "codex-5",
+    10,
+    1,
+    "codex",
+    "running",
+    NOON,
+    Seconds(754.0),
+    4242,
+    None,
+    "job",
+    2,
 )
 WAITS = Waiting(
     6, "openai/gpt-5", "t", 0, 1, "codex", 1, "pool_full", "openai", "openai is full (1/1)",
-    90.0, NOON, 61.0, "job",
+    Seconds(90.0), NOON, Seconds(61.0), "job",
 )  # fmt: skip
 QUEUE = Queue((RUNS._replace(last_line="compiling…"),), (WAITS,), 1, ASIDE, 3)
 
@@ -83,10 +96,20 @@ def test_the_queue_says_how_many_are_aside_in_all() -> None:
 
 def test_why_tells_all_of_a_job() -> None:
     """Its reason, its exit, and a line for each attempt."""
-    ended = JOB._replace(state="failed", reason="exit 3", exit="3:0", ended=NOON + 60, due=None)
+    ended = JOB._replace(
+        state="failed", reason="exit 3", exit="3:0", ended=Seconds(NOON + 60), due=None
+    )
     runs = (
-        AttemptStatus(1, "a/b", NOON, NOON + 30.0, "rate_limited", "upstream refused it", "1:0"),
-        AttemptStatus(2, "a/b", NOON + 40, NOON + 60.0, "exit", "exit 3", "3:0"),
+        AttemptStatus(
+            1,
+            "a/b",
+            NOON,
+            Seconds(NOON + 30.0),
+            "rate_limited",
+            "upstream refused it",
+            "1:0",
+        ),
+        AttemptStatus(2, "a/b", Seconds(NOON + 40), Seconds(NOON + 60.0), "exit", "exit 3", "3:0"),
     )
     drawn = [*why._of_job(ended, PLAIN), *why._runs(runs, PLAIN)]
     check("why-job", timeless("\n".join(drawn) + "\n"))

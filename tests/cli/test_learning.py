@@ -13,11 +13,12 @@ from headgate import Gate
 from headgate.cli import draw, limits
 from headgate.cli.events import event_line
 from headgate.core import shapes
+from headgate.core.times import Ms, Seconds
 from headgate.core.views import Event, PoolStatus, UpstreamStatus
 from tests.cli.golden.compare import Ask, asking, check, timeless
 from tests.support import LONG, Box, Program, until
 
-NOON = 1_700_000_000.0
+NOON = Seconds(1_700_000_000.0)
 PLAIN = draw.Pen()
 
 
@@ -95,11 +96,11 @@ LEARNED = PoolStatus(
     queued=0,
     paused=False,
     paused_until=None,
-    cooldown_ms=2000,
+    cooldown_ms=Ms(2000),
     max_hold=None,
     reserve={},
     adapt="learn",
-    next_probe=NOON + 3600,
+    next_probe=Seconds(NOON + 3600),
 )
 COUNT = UpstreamStatus(
     fresh=True,
@@ -108,8 +109,8 @@ COUNT = UpstreamStatus(
     hard_cap=None,
     estimate=2,
     cap=4,
-    age=1.2,
-    lag_ms=900,
+    age=Seconds(1.2),
+    lag_ms=Ms(900),
     low_priority=False,
     note="",
     problem="",
@@ -126,7 +127,9 @@ def test_limits_show_how_pools_adapt() -> None:
             pool="reduced", source="file", auto_reduced_from=4, adapt="step-down", next_probe=None
         ),
         reduced._replace(pool="by hand", source="hand", auto_reduced_from=6),
-        LEARNED._replace(pool="fixed", source="file", adapt="off", next_probe=None, cooldown_ms=0),
+        LEARNED._replace(
+            pool="fixed", source="file", adapt="off", next_probe=None, cooldown_ms=Ms(0)
+        ),
         LEARNED._replace(
             pool="free",
             limit=None,
@@ -134,7 +137,7 @@ def test_limits_show_how_pools_adapt() -> None:
             next_probe=None,
             rpm=50,
             tpm=40_000,
-            spacing_ms=1500,
+            spacing_ms=Ms(1500),
             upstream=COUNT,
         ),
     ]

@@ -20,6 +20,7 @@ import pytest
 from headgate import Gate, HeadgateError
 from headgate.cli import capacity, draw, queue, status, why
 from headgate.core import shapes
+from headgate.core.times import Ms, Seconds
 from headgate.core.views import (
     Capacity,
     Past,
@@ -34,7 +35,7 @@ from tests.cli.golden.compare import Ask, asking, check, timeless
 from tests.support import HEADGATE, LONG, Box
 
 OPUS = "anthropic/claude-opus-4-6"
-NOON = 1_700_000_000.0
+NOON = Seconds(1_700_000_000.0)
 EVIL = "\x1b[31mred\x1b]0;owned\x07\nnew line\x9b2J\u202egnp\x7f"
 PLAIN = draw.Pen()
 
@@ -90,7 +91,7 @@ def pool(name: str, limit: int | None, in_use: int = 0) -> PoolStatus:
         queued=0,
         paused=False,
         paused_until=None,
-        cooldown_ms=0,
+        cooldown_ms=Ms(0),
         max_hold=None,
         reserve={},
     )
@@ -103,7 +104,7 @@ COUNT = UpstreamStatus(
     hard_cap=None,
     estimate=3,
     cap=4,
-    age=1.2,
+    age=Seconds(1.2),
     lag_ms=None,
     low_priority=False,
     note="",
@@ -113,20 +114,20 @@ FULL_STATUS = Status(
     pools=(
         pool("*/claude-opus-*", 4, 2)._replace(cooling=1, queued=2),
         pool("anthropic", 200, 7)._replace(source="file", queued=11),
-        pool("forgotten", None)._replace(source="none", cooldown_ms=2000, adapt="learn"),
+        pool("forgotten", None)._replace(source="none", cooldown_ms=Ms(2000), adapt="learn"),
         pool("found", 2, 1)._replace(source="learned", adapt="learn", probing=True),
         pool("host", 3, 3)._replace(source="environment"),
         pool("lifted", None, 5)._replace(source="hand"),
         pool("mistral", 2, 5)._replace(source="hand"),
-        pool("openai", 4, 0)._replace(paused=True, paused_until=NOON + 120),
-        pool("rated", None)._replace(source="none", rpm=50, spacing_ms=1500),
+        pool("openai", 4, 0)._replace(paused=True, paused_until=Seconds(NOON + 120)),
+        pool("rated", None)._replace(source="none", rpm=50, spacing_ms=Ms(1500)),
         pool("seen", 8, 2)._replace(source="none", foreign=2, cooling=1),
         pool("umans", 2, 1)._replace(
             paused=True, auto_reduced=True, auto_reduced_from=4, notice="429s"
         ),
         pool("upstream", 4, 1)._replace(upstream=COUNT, foreign=1),
         pool("upstream-2", None, 1)._replace(
-            source="none", upstream=COUNT._replace(fresh=False, limit=None, age=7200.0)
+            source="none", upstream=COUNT._replace(fresh=False, limit=None, age=Seconds(7200.0))
         ),
         pool("upstream-3", 4)._replace(
             upstream=COUNT._replace(fresh=False, in_use=None, age=None, problem="HTTP 401")
@@ -227,16 +228,34 @@ def test_queue_shows_two_tables(busy: Gate, ask: Ask) -> None:
 
 def test_queue_is_lined_up() -> None:
     """Numbers to the right, text to the left, and odd states in a column of their own."""
-    runs = Running(7, OPUS, "oracle-1", 0, 1, "claude", "running", NOON, 3725.0, 4711, None)
+    runs = Running(
+        7, OPUS, "oracle-1", 0, 1, "claude", "running", NOON, Seconds(3725.0), 4711, None
+    )
     rows = (
         runs,
-        runs._replace(id=12, task="child", state="orphaned", held=0.25, pid=99, borrows=7),
-        runs._replace(id=13, key="", task="", label="", priority=3, held=86400.0 * 3, pid=0),
+        runs._replace(id=12, task="child", state="orphaned", held=Seconds(0.25), pid=99, borrows=7),
+        runs._replace(
+            id=13, key="", task="", label="", priority=3, held=Seconds(86400.0 * 3), pid=0
+        ),
     )
     waits = Waiting(
-        20, OPUS, "x", 0, 1, "", 1, "pool_full", "host", "host is full (3/3)", 95.0, NOON, 7.0
+        20,
+        OPUS,
+        "x",
+        0,
+        1,
+        "",
+        1,
+        "pool_full",
+        "host",
+        "host is full (3/3)",
+        Seconds(95.0),
+        NOON,
+        Seconds(7.0),
     )
-    view = Queue(rows, (waits, waits._replace(id=21, position=10, eta=None, waited=600.0)), 2)
+    view = Queue(
+        rows, (waits, waits._replace(id=21, position=10, eta=None, waited=Seconds(600.0))), 2
+    )
     check("queue-aligned", "\n".join(queue.lines(view, PLAIN, running=3)) + "\n")
 
 
@@ -297,7 +316,9 @@ def test_capacity_json_keeps_the_contract(ask: Ask, box: Box) -> None:
         (Capacity("", "near", 1, 0, None, None, None, None), "work with no model: near, 1 free"),
         (Capacity("a/b", "open", None, 0, None, None, None, None), "a/b: open, no limit"),
         (
-            Capacity("a/b", "full", 0, 2, 5.0, 95.0, "a is full (4/4)", "pool_full"),
+            Capacity(
+                "a/b", "full", 0, 2, Seconds(5.0), Seconds(95.0), "a is full (4/4)", "pool_full"
+            ),
             "a/b: full, a is full (4/4), 2 waiting, room in about 1m35s",
         ),
     ],
@@ -345,7 +366,7 @@ def test_why_tells_how_work_ended(box: Box, ask: Ask) -> None:
 
 def test_why_names_orphans() -> None:
     """Work whose headgate is gone is said to run on, with the pid to look for."""
-    lost = Running(7, OPUS, "oracle-1", 0, 2, "claude", "orphaned", NOON, 90.0, 4711, 3)
+    lost = Running(7, OPUS, "oracle-1", 0, 2, "claude", "orphaned", NOON, Seconds(90.0), 4711, 3)
     text = "\n".join(why.lines(7, lost, ["host"], PLAIN))
     assert text.startswith("7 runs on without the headgate that started it\n")
     assert "pid       4711" in text

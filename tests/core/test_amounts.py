@@ -18,6 +18,7 @@ from headgate.core.amounts import (
     priority_class,
     show_duration,
 )
+from headgate.core.times import Ms
 from headgate.errors import UsageError
 
 DAY = 86_400_000
@@ -122,19 +123,19 @@ def test_any_value_is_a_duration_or_a_usage_error(value: object) -> None:
 )
 def test_a_duration_is_shown_in_two_units_at_most(ms: int, text: str) -> None:
     """A duration is shown in the two units that matter at its size."""
-    assert show_duration(ms) == text
+    assert show_duration(Ms(ms)) == text
 
 
 @given(st.integers(0, LONGEST))
 def test_a_shown_duration_can_be_read_back(ms: int) -> None:
     """What is shown can be typed in again, and means the same to within five percent."""
-    assert parse_duration(show_duration(ms)) == pytest.approx(ms, rel=0.05)
+    assert parse_duration(show_duration(Ms(ms))) == pytest.approx(ms, rel=0.05)
 
 
 @given(st.integers(0, 999) | st.integers(0, 59).map(lambda s: s * 1_000))
 def test_short_round_durations_come_back_exactly(ms: int) -> None:
     """Milliseconds below a second and whole seconds below a minute lose nothing when shown."""
-    assert parse_duration(show_duration(ms)) == ms
+    assert parse_duration(show_duration(Ms(ms))) == ms
 
 
 @pytest.mark.parametrize(

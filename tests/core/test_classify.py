@@ -20,11 +20,12 @@ from headgate.core.signals import (
     REFUSALS,
     Signal,
 )
+from headgate.core.times import Ms, Seconds
 from headgate.core.verdicts import ANSWERS, BUILTIN
 from headgate.core.waits import Meter, Meters, meters
 from headgate.errors import ConfigError
 
-NOW = 1_790_000_000.0  # 2026-09-21T14:13:20Z
+NOW = Seconds(1_790_000_000.0)  # 2026-09-21T14:13:20Z
 UNIFIED = "anthropic-ratelimit-unified-"
 
 
@@ -88,7 +89,7 @@ CASES = [
     # Anthropic
     Case(
         "anthropic, tokens per minute",
-        Signal(RATE, 12_000),
+        Signal(RATE, Ms(12_000)),
         429,
         anthropic("rate_limit_error", PER_MINUTE),
         {
@@ -109,7 +110,7 @@ CASES = [
     ),
     Case(
         "anthropic's meters, provider unknown",
-        Signal(RATE, 10_000),
+        Signal(RATE, Ms(10_000)),
         429,
         anthropic("rate_limit_error", "This request would exceed your account's rate limit."),
         {
@@ -129,7 +130,7 @@ CASES = [
     ),
     Case(
         "subscription, five hours",
-        Signal(QUOTA, 3_600_000, account=True),
+        Signal(QUOTA, Ms(3_600_000), account=True),
         429,
         anthropic("rate_limit_error", "This request would exceed your account's rate limit."),
         {**REJECTED, f"{UNIFIED}representative-claim": "five_hour"},
@@ -137,14 +138,14 @@ CASES = [
     ),
     Case(
         "subscription, seven days, with Retry-After",
-        Signal(QUOTA, 7_999_000, account=True),
+        Signal(QUOTA, Ms(7_999_000), account=True),
         429,
         "",
         {**REJECTED, f"{UNIFIED}representative-claim": "seven_day", "retry-after": "7999"},
     ),
     Case(
         "subscription, one model's seven days",
-        Signal(QUOTA, 3_600_000),
+        Signal(QUOTA, Ms(3_600_000)),
         429,
         "",
         {**REJECTED, f"{UNIFIED}representative-claim": "seven_day_opus"},
@@ -152,7 +153,7 @@ CASES = [
     ),
     Case(
         "subscription, a claim nobody knows",
-        Signal(QUOTA, 3_600_000),
+        Signal(QUOTA, Ms(3_600_000)),
         429,
         "",
         REJECTED,
@@ -237,7 +238,7 @@ CASES = [
     # OpenAI and Azure
     Case(
         "openai, tokens per minute",
-        Signal(RATE, 3_890),
+        Signal(RATE, Ms(3_890)),
         429,
         openai(TPM, "tokens", "rate_limit_exceeded"),
         {"x-ratelimit-remaining-tokens": "1961", "x-ratelimit-reset-tokens": "56.078s"},
@@ -245,7 +246,7 @@ CASES = [
     ),
     Case(
         "openai, a code alone",
-        Signal(RATE, 90_000),
+        Signal(RATE, Ms(90_000)),
         429,
         openai("Rate limit reached", "requests", "rate_limit_exceeded"),
         {
@@ -312,7 +313,7 @@ CASES = [
     ),
     Case(
         "openai responses, a limit inside a stream",
-        Signal(RATE, 4_200),
+        Signal(RATE, Ms(4_200)),
         200,
         events(
             {"type": "response.created", "response": {"error": None}},
@@ -344,7 +345,7 @@ CASES = [
     ),
     Case(
         "chatgpt, usage limit",
-        Signal(QUOTA, 13_872_000, account=True),
+        Signal(QUOTA, Ms(13_872_000), account=True),
         429,
         {
             "error": {
@@ -357,24 +358,29 @@ CASES = [
     ),
     Case(
         "chatgpt, usage limit until a moment",
-        Signal(QUOTA, 600_000, account=True),
+        Signal(QUOTA, Ms(600_000), account=True),
         429,
         {"error": {"type": "usage_limit_reached", "resets_at": 1790000600}},
     ),
     Case(
         "azure, calls",
-        Signal(RATE, 1_250),
+        Signal(RATE, Ms(1_250)),
         429,
         openai(AZURE, None, "429"),
         {"retry-after-ms": "1250", "retry-after": "2", "x-ratelimit-remaining-requests": "-1"},
         "azure",
     ),
     Case(
-        "azure, only words", Signal(RATE, 20_000), 429, openai(AZURE, None, "429"), {}, "azure-eu"
+        "azure, only words",
+        Signal(RATE, Ms(20_000)),
+        429,
+        openai(AZURE, None, "429"),
+        {},
+        "azure-eu",
     ),
     Case(
         "azure, high demand",
-        Signal(OVERLOADED, 20_000),
+        Signal(OVERLOADED, Ms(20_000)),
         429,
         openai("The system is currently experiencing high demand. Please retry after 20 seconds."),
         {},
@@ -383,7 +389,7 @@ CASES = [
     # Gemini and Vertex
     Case(
         "gemini, per minute",
-        Signal(RATE, 17_000),
+        Signal(RATE, Ms(17_000)),
         429,
         gemini(violation("GenerateRequestsPerMinutePerProjectPerModel-FreeTier"), delay("17s")),
         {},
@@ -419,7 +425,7 @@ CASES = [
     ),
     Case(
         "gemini code assist, quota",
-        Signal(QUOTA, 68_710_000),
+        Signal(QUOTA, Ms(68_710_000)),
         429,
         {
             "error": {
@@ -492,7 +498,7 @@ CASES = [
     # OpenRouter
     Case(
         "openrouter, free per day",
-        Signal(QUOTA, 6_000_000),
+        Signal(QUOTA, Ms(6_000_000)),
         429,
         {
             "error": {
@@ -512,7 +518,7 @@ CASES = [
     ),
     Case(
         "openrouter, free per minute, in a 200",
-        Signal(RATE, 30_000),
+        Signal(RATE, Ms(30_000)),
         200,
         {"error": {"message": "Rate limit exceeded: free-models-per-min. ", "code": 429}},
         {
@@ -590,7 +596,7 @@ CASES = [
     # Umans, Z.ai, Moonshot, DeepSeek and others that count at once
     Case(
         "umans",
-        Signal(CONCURRENCY, 5_000),
+        Signal(CONCURRENCY, Ms(5_000)),
         429,
         anthropic("rate_limit_error", "Too many requests"),
         {"retry-after": "5", "x-ratelimit-remaining-requests": "0"},
@@ -652,7 +658,7 @@ CASES = [
     ),
     Case(
         "z.ai, week, in words",
-        Signal(QUOTA, 504_641_000, account=True),
+        Signal(QUOTA, Ms(504_641_000), account=True),
         429,
         "Weekly/Monthly Limit Exhausted. Your limit will reset at 2026-07-14 07:49:08",
         {"retry-after-ms": "504641000"},
@@ -665,7 +671,7 @@ CASES = [
     ),
     Case(
         "moonshot, at once",
-        Signal(CONCURRENCY, 1_000),
+        Signal(CONCURRENCY, Ms(1_000)),
         429,
         openai(
             MOONSHOT + "max organization concurrency: 1, please try again after 1 seconds",
@@ -676,7 +682,7 @@ CASES = [
     ),
     Case(
         "moonshot, per minute",
-        Signal(RATE, 1_000),
+        Signal(RATE, Ms(1_000)),
         429,
         openai(
             MOONSHOT + "organization max RPM: 3, please try again after 1 seconds",
@@ -693,7 +699,7 @@ CASES = [
     ),
     Case(
         "moonshot, an unnamed rate",
-        Signal(RATE, 1_000),
+        Signal(RATE, Ms(1_000)),
         429,
         openai(
             "Organization Rate limit exceeded, please try again after 1 seconds",
@@ -743,7 +749,7 @@ CASES = [
     Case("cloudflare", Signal(RATE), 429, "<html>error code: 1015</html>"),
     # Nobody knows
     Case("429 and nothing else", Signal(CONCURRENCY), 429),
-    Case("429 and Retry-After", Signal(CONCURRENCY, 7_000), 429, "slow", {"RETRY-AFTER": "7"}),
+    Case("429 and Retry-After", Signal(CONCURRENCY, Ms(7_000)), 429, "slow", {"RETRY-AFTER": "7"}),
     Case(
         "429 and a full meter",
         Signal(CONCURRENCY),
@@ -759,7 +765,7 @@ CASES = [
         {"x-ratelimit-remaining-tokens": "-1"},
     ),
     Case("429 and an empty meter", Signal(RATE), 429, "", {"x-ratelimit-remaining-requests": "0"}),
-    Case("429 and a reset", Signal(RATE, 6), 429, "", {"x-ratelimit-reset-tokens": "6ms"}),
+    Case("429 and a reset", Signal(RATE, Ms(6)), 429, "", {"x-ratelimit-reset-tokens": "6ms"}),
     Case(
         "a body cut short",
         Signal(QUOTA, account=True),
@@ -942,10 +948,10 @@ def test_the_longest_reset_of_an_empty_meter_counts() -> None:
                 "Anthropic-Ratelimit-Output-Tokens-Reset": "2026-09-21T14:14:20Z",
             },
             Meters(
-                Meter(50, 49, 1_000),
+                Meter(50, 49, Ms(1_000)),
                 Meter(40_000, None, None),
                 Meter(None, 30_000, None),
-                Meter(None, None, 60_000),
+                Meter(None, None, Ms(60_000)),
             ),
         ),
         (
@@ -957,7 +963,7 @@ def test_the_longest_reset_of_an_empty_meter_counts() -> None:
                 "x-ratelimit-remaining-tokens": "149984",
                 "x-ratelimit-reset-tokens": "6m0s",
             },
-            Meters(Meter(60, 59, 1_000), Meter(150_000, 149_984, 360_000)),
+            Meters(Meter(60, 59, Ms(1_000)), Meter(150_000, 149_984, Ms(360_000))),
         ),
         (
             {
@@ -965,7 +971,7 @@ def test_the_longest_reset_of_an_empty_meter_counts() -> None:
                 "X-RateLimit-Remaining": "0",
                 "X-RateLimit-Reset": "1790000001000",
             },
-            Meters(Meter(20, 0, 1_000)),
+            Meters(Meter(20, 0, Ms(1_000))),
         ),
         ({"x-ratelimit-remaining-requests": "-1", "x-ratelimit-reset-requests": "-1"}, None),
         ({"x-ratelimit-limit-tokens": "9" * 5_000, "x-ratelimit-remaining-tokens": "many"}, None),
@@ -1136,8 +1142,8 @@ moments = st.floats() | st.just(NOW)
 @given(responses, moments)
 def test_nothing_raises(response: Response, now: float) -> None:
     """Any answer at any time gives a known signal with a wait that is not negative, or none."""
-    found = classify(response, now)
-    meters(response.headers, now)
+    found = classify(response, Seconds(now))
+    meters(response.headers, Seconds(now))
     if found is not None:
         assert found.kind in KINDS
         assert found.retry_after is None or found.retry_after >= 0
@@ -1147,7 +1153,7 @@ def test_nothing_raises(response: Response, now: float) -> None:
 @given(responses, st.sampled_from([401, 403]), moments)
 def test_who_one_is_is_no_limit(response: Response, status: int, now: float) -> None:
     """An authentication error never is a signal, whatever it says."""
-    assert classify(response._replace(status=status), now) is None
+    assert classify(response._replace(status=status), Seconds(now)) is None
 
 
 @given(responses)

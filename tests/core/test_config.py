@@ -17,6 +17,7 @@ from headgate.config.template import TEMPLATE
 from headgate.core.pools import COOLDOWN, DEFAULTS, LEARN, Declared, UsageSource, book
 from headgate.core.strain import AGENT_MEMORY
 from headgate.core.terms import JobTerms, Terms
+from headgate.core.times import Ms
 from headgate.errors import ConfigError
 
 NO_FILE = Config(None, {}, GRACE, ())
@@ -78,11 +79,11 @@ def test_every_setting_is_read() -> None:
         {
             "host": Declared(limit="unlimited"),
             "anthropic/claude-opus-*": Declared(
-                4, 1_500, 6 * 3_600_000, (("interactive", 2), ("normal", 1))
+                4, Ms(1_500), Ms(6 * 3_600_000), (("interactive", 2), ("normal", 1))
             ),
             "umans": Declared(max_hold=None, reserve=()),
         },
-        60_000,
+        Ms(60_000),
         (),
     )
 
@@ -384,7 +385,7 @@ def test_the_template_shows_the_defaults() -> None:
             reserve=(),
             adapt=LEARN,
             observe=(),
-            spacing=0,
+            spacing=Ms(0),
         ),
     }
     pools = book(config.pools, (), config.defaults).pools.items()
@@ -453,7 +454,7 @@ def test_load_reads_a_file(file: Path) -> None:
     write(file, "[pools.host]\nlimit = 7\nmax_hold = 1\n")
     config = load(file)
     assert config.path == file
-    assert config.pools == {"host": Declared(limit=7, max_hold=1_000)}
+    assert config.pools == {"host": Declared(limit=7, max_hold=Ms(1_000))}
     assert config.warnings[0].startswith(f"{file}:3: pools.host.max_hold: ")
 
 
@@ -581,7 +582,7 @@ def test_watched_waits_for_the_default_path() -> None:
     assert watched.fresh() is None
     default_path().parent.mkdir(parents=True)
     write(default_path(), "[run]\ngrace = 3\n")
-    assert watched.fresh() == Config(default_path(), {}, 3_000, ())
+    assert watched.fresh() == Config(default_path(), {}, Ms(3_000), ())
 
 
 def test_watched_stays_with_its_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

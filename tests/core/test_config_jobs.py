@@ -8,6 +8,7 @@ from headgate.config import load
 from headgate.config.check import parse
 from headgate.core.amounts import parse_size
 from headgate.core.terms import JobTerms, Terms
+from headgate.core.times import Ms
 from headgate.errors import ConfigError, UsageError
 
 TIME = 'expected a time such as "90s" or "1h", more than none and at most "366d"'
@@ -50,8 +51,8 @@ def test_every_setting_is_read() -> None:
         "c.toml",
     )
     assert config.warnings == ()
-    vigil = Terms(120_000, 2_700_000, 43_200_000, 4_000, 20, park=False)
-    assert config.jobs == JobTerms(vigil, 3, 1_000, 60_000, None, None, 2**30, 0)
+    vigil = Terms(Ms(120_000), Ms(2_700_000), Ms(43_200_000), 4_000, 20, park=False)
+    assert config.jobs == JobTerms(vigil, 3, Ms(1_000), Ms(60_000), None, None, 2**30, Ms(0))
 
 
 @pytest.mark.parametrize(

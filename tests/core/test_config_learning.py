@@ -15,6 +15,7 @@ from headgate.config.check import parse
 from headgate.config.words import hide, key_like
 from headgate.core.pools import Declared, UsageSource
 from headgate.core.rules import Rule
+from headgate.core.times import Ms
 from headgate.errors import ConfigError
 
 ALLOWED = "pools, defaults, classify, run, jobs, profiles, notify"
@@ -78,8 +79,8 @@ def pool(settings: str, name: str = "umans") -> Declared:
         ("rpm = 1", Declared(rpm=1)),
         ("rpm = 1000000000", Declared(rpm=1_000_000_000)),
         ("tpm = 1000", Declared(tpm=1_000)),
-        ('spacing = "250ms"', Declared(spacing=250)),
-        ("spacing = 0", Declared(spacing=0)),
+        ('spacing = "250ms"', Declared(spacing=Ms(250))),
+        ("spacing = 0", Declared(spacing=Ms(0))),
         ("observe = []", Declared(observe=())),
         ("observe = [{ process = 'claude' }]", Declared(observe=("claude",))),
         (
@@ -105,7 +106,7 @@ def test_what_a_pool_may_say(setting: str, declared: Declared) -> None:
         ),
         (
             'kind = "Featherless", url = "https://x.ai/s?a=b&page=2#c", every = "10m", margin = 7',
-            UsageSource("featherless", "https://x.ai/s?a=b&page=2#c", every=600_000, margin=7),
+            UsageSource("featherless", "https://x.ai/s?a=b&page=2#c", every=Ms(600_000), margin=7),
         ),
         (
             (
@@ -118,7 +119,7 @@ def test_what_a_pool_may_say(setting: str, declared: Declared) -> None:
                 "_k",
                 "data.0.in_flight",
                 "data[0].most seats",
-                every=250,
+                every=Ms(250),
                 margin=1_000,
             ),
         ),
@@ -164,14 +165,14 @@ def test_usage_may_be_a_table_of_its_own() -> None:
 def test_host_takes_what_needs_no_upstream() -> None:
     """The machine's pool has starts to space and agents to observe, and may say that it is off."""
     text = 'adapt = "off"\nspacing = "1s"\nobserve = [{ process = "claude" }]'
-    assert pool(text, "host") == Declared(adapt="off", spacing=1_000, observe=("claude",))
+    assert pool(text, "host") == Declared(adapt="off", spacing=Ms(1_000), observe=("claude",))
 
 
 def test_defaults_for_all_pools() -> None:
     """[defaults] sets two fields and leaves the pools alone."""
     config = parse('[defaults]\nadapt = "step-down"\ncooldown = "3s"\n[pools.a]\n', "c.toml")
     assert config == Config(
-        None, {"a": Declared()}, GRACE, (), Declared(adapt="step-down", cooldown=3_000), ()
+        None, {"a": Declared()}, GRACE, (), Declared(adapt="step-down", cooldown=Ms(3_000)), ()
     )
     assert parse("[defaults]\n", "c.toml") == load(None)
     assert load(None).defaults == Declared()

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from headgate.config.check import parse
 from headgate.core.notices import ALL, FAILED, KINDS, MISSED, USUAL, Only, Target
+from headgate.core.times import Ms
 from headgate.core.views import Event
 from headgate.errors import ConfigError
 
@@ -63,7 +64,7 @@ def test_a_target_may_say_all_of_this() -> None:
             secret_env="HOOK_SECRET",
             events=("failed", "limit_*"),
             only=Only(("oracle-*",), ("anthropic", "*/claude-opus-*"), ("a*",)),
-            timeout=2_000,
+            timeout=Ms(2_000),
             tries=1,
         ),
         Target("hook-2", command=("sh", "-c", "cat > /dev/null"), events=(ALL,)),

@@ -22,6 +22,7 @@ from headgate.core.line import (
 )
 from headgate.core.pools import Pool
 from headgate.core.seats import Need, Reason, Use, blocked_by, ceiling
+from headgate.core.times import Ms
 
 INTERACTIVE, NORMAL, BACKGROUND = 10, 0, -10
 
@@ -110,7 +111,7 @@ class Line:
             use.rest(name, self.resting(name))
         lanes = sorted({work.lane for work in self.tickets.values()})
         outcome = Outcome()
-        for decision in decisions(lanes, use, self.now, self._head):
+        for decision in decisions(lanes, use, Ms(self.now), self._head):
             outcome.add(decision)
             if isinstance(decision, Granted):
                 self._grant(decision.head.id)
@@ -123,7 +124,7 @@ class Line:
         work = self.tickets.pop(id)
         for name in work.pools:
             assert work.weight <= self.free(name), f"{name} granted above its limit"
-            assert not self.pools[name].paused(self.now), f"{name} granted while paused"
+            assert not self.pools[name].paused(Ms(self.now)), f"{name} granted while paused"
         self.leases[id] = work
 
     def enter(self, *pools: str, weight: int = 1, priority: int = NORMAL, lane: str = "") -> int:
@@ -408,7 +409,7 @@ def test_a_pass_begins_with_nothing_kept() -> None:
     use = Use()
     use.kept["a"] = 1
     head = Head((0, 0, 1), 1, "normal", (Need(Pool("a", 1, "file"), "a", 1),), {})
-    found = decisions([1], use, 0, lambda _, after: None if after else head)
+    found = decisions([1], use, Ms(0), lambda _, after: None if after else head)
     assert list(found) == [Granted(head, ())]
 
 
@@ -691,7 +692,7 @@ def test_nothing_starts_in_a_paused_pool() -> None:
     assert line.settle() == []
     for id, pool in zip(ids, ("a", "b"), strict=True):
         (reason,) = line.blocked[line.tickets[id].lane]
-        assert reason == Reason("pool_paused", pool, until=100, note="tea")
+        assert reason == Reason("pool_paused", pool, until=Ms(100), note="tea")
     line.now = 100
     assert line.settle() == ids
 
@@ -783,12 +784,12 @@ def test_a_raised_limit_lets_in_at_once(limit: int | None, let_in: int) -> None:
         ),
         (Pool("a", 4, "", reserve=(("normal", 4),)), 1, (3, 0, 0), None),
         (
-            Pool("a", 4, "", paused_until=11, pause_note="tea"),
+            Pool("a", 4, "", paused_until=Ms(11), pause_note="tea"),
             1,
             (4, 0, 0),
-            Reason("pool_paused", "a", until=11, note="tea"),
+            Reason("pool_paused", "a", until=Ms(11), note="tea"),
         ),
-        (Pool("a", 4, "", paused_until=10), 1, (0, 0, 0), None),
+        (Pool("a", 4, "", paused_until=Ms(10)), 1, (0, 0, 0), None),
     ],
 )
 def test_why_a_pool_says_no(
@@ -800,7 +801,7 @@ def test_why_a_pool_says_no(
     use.take("a", "normal", held)
     use.rest("a", resting)
     use.kept["a"] = kept
-    assert blocked_by(Need(pool, "a", seats), "normal", use, now=10) == reason
+    assert blocked_by(Need(pool, "a", seats), "normal", use, now=Ms(10)) == reason
 
 
 def test_every_obstacle_is_named() -> None:
@@ -820,10 +821,10 @@ def test_seats_are_counted_where_they_are() -> None:
     host = Pool("host", 1, "default")
     use = Use()
     use.take("host@one", "normal", 1)
-    assert blocked_by(Need(host, "host@one", 1), "normal", use, 0) == Reason(
+    assert blocked_by(Need(host, "host@one", 1), "normal", use, Ms(0)) == Reason(
         "pool_full", "host", 1, 1
     )
-    assert blocked_by(Need(host, "host@two", 1), "normal", use, 0) is None
+    assert blocked_by(Need(host, "host@two", 1), "normal", use, Ms(0)) is None
 
 
 # Properties over anything that may happen
@@ -926,7 +927,7 @@ def test_nothing_waits_without_a_true_reason(
 
 def _never_fits(line: Line, work: Work) -> bool:
     pools = (line.pools[name] for name in work.pools)
-    open_ = [p for p in pools if p.limit is not None and not p.paused(line.now)]
+    open_ = [p for p in pools if p.limit is not None and not p.paused(Ms(line.now))]
     return any(work.weight > ceiling(pool, work.cls) for pool in open_)
 
 
@@ -935,9 +936,9 @@ def _check(line: Line, work: Work, reason: Reason) -> None:
     pool = line.pools[reason.pool]
     if reason.code == "pool_paused":
         assert reason.until == pool.paused_until
-        assert pool.paused(line.now)
+        assert pool.paused(Ms(line.now))
         return
-    assert not pool.paused(line.now)
+    assert not pool.paused(Ms(line.now))
     assert pool.limit is not None
     if reason.code == "too_heavy":
         assert reason.used == work.weight > ceiling(pool, work.cls) == reason.limit

@@ -26,6 +26,7 @@ from headgate.core.pools import (
     read_view,
 )
 from headgate.core.rates import Rates
+from headgate.core.times import Ms
 from headgate.errors import ConfigError, UsageError
 
 OPUS = "*/claude-opus-*"
@@ -81,7 +82,7 @@ def test_environment_beats_hand_beats_file_beats_default(
     [(None, None, 0), (2_000, None, 2_000), (None, 500, 500), (2_000, 500, 500), (2_000, 0, 0)],
 )
 def test_a_cooldown_has_its_own_layers(
-    declared: int | None, tuned: int | None, cooldown: int
+    declared: Ms | None, tuned: Ms | None, cooldown: int
 ) -> None:
     """A cooldown set by hand, even to nothing, beats the file's, and changes no limit."""
     made = book({HOST: Declared(cooldown=declared)}, [Tuned(HOST, cooldown=tuned)])
@@ -91,14 +92,14 @@ def test_a_cooldown_has_its_own_layers(
 
 @pytest.mark.parametrize(
     "declared, tuned",
-    [({"openai": Declared(cooldown=2_500)}, []), ({}, [Tuned("openai", cooldown=2_500)])],
+    [({"openai": Declared(cooldown=Ms(2_500))}, []), ({}, [Tuned("openai", cooldown=Ms(2_500))])],
 )
 def test_a_cooldown_alone_imposes_no_limit(
     declared: dict[str, Declared], tuned: list[Tuned]
 ) -> None:
     """A cooldown where no limit exists imposes none, and applies once there is one."""
     made = book(declared, tuned)
-    assert made.pools["openai"] == Pool("openai", None, "none", cooldown=2_500, adapt=LEARN)
+    assert made.pools["openai"] == Pool("openai", None, "none", cooldown=Ms(2_500), adapt=LEARN)
     limited = made.under("openai=2").pools["openai"]
     assert (limited.limit, limited.cooldown) == (2, 2_500)
 
@@ -106,8 +107,8 @@ def test_a_cooldown_alone_imposes_no_limit(
 def test_a_file_says_more_than_limits() -> None:
     """What the file says of reserve and max_hold, and the hand of pauses, reaches the pool."""
     made = book(
-        {"a": Declared(limit=4, max_hold=9_000, reserve=(("interactive", 1),))},
-        [Tuned("a", paused_until=50, pause_note="tea")],
+        {"a": Declared(limit=4, max_hold=Ms(9_000), reserve=(("interactive", 1),))},
+        [Tuned("a", paused_until=Ms(50), pause_note="tea")],
     )
     assert made.pools["a"] == Pool(
         "a",
@@ -115,9 +116,9 @@ def test_a_file_says_more_than_limits() -> None:
         "file",
         4,
         COOLDOWN,
-        9_000,
+        Ms(9_000),
         (("interactive", 1),),
-        paused_until=50,
+        paused_until=Ms(50),
         pause_note="tea",
         most=4,
         adapt=LEARN,
@@ -131,7 +132,7 @@ def test_a_file_says_more_than_limits() -> None:
 def test_a_file_says_what_else_binds() -> None:
     """A usage endpoint, programs to look for and rates reach the pool as they were written."""
     usage = UsageSource("umans", "https://api.code.umans.ai/v1/usage", "UMANS_API_KEY")
-    said = Declared(usage=usage, observe=("claude -p",), rpm=50, tpm=40_000, spacing=250)
+    said = Declared(usage=usage, observe=("claude -p",), rpm=50, tpm=40_000, spacing=Ms(250))
     assert book({"a": said}, []).pools["a"] == Pool(
         "a",
         None,
@@ -140,7 +141,7 @@ def test_a_file_says_what_else_binds() -> None:
         adapt=LEARN,
         usage=usage,
         observe=("claude -p",),
-        rates=Rates(50, 40_000, 250),
+        rates=Rates(50, 40_000, Ms(250)),
     )
 
 
@@ -152,20 +153,20 @@ def test_a_file_says_what_else_binds() -> None:
         ("a", Declared(adapt=STEP_DOWN), Declared(), None, (STEP_DOWN, 2_000)),
         ("a", Declared(), Declared(adapt=OFF), None, (OFF, 0)),
         ("a", Declared(adapt=LEARN), Declared(adapt=OFF), None, (LEARN, 2_000)),
-        ("a", Declared(adapt=OFF), Declared(cooldown=700), None, (OFF, 700)),
-        ("a", Declared(), Declared(cooldown=700), None, (LEARN, 700)),
-        ("a", Declared(cooldown=0), Declared(cooldown=700), None, (LEARN, 0)),
-        ("a", Declared(cooldown=300), Declared(cooldown=700), None, (LEARN, 300)),
-        ("a", Declared(cooldown=300), Declared(cooldown=700), 9, (LEARN, 9)),
+        ("a", Declared(adapt=OFF), Declared(cooldown=Ms(700)), None, (OFF, 700)),
+        ("a", Declared(), Declared(cooldown=Ms(700)), None, (LEARN, 700)),
+        ("a", Declared(cooldown=Ms(0)), Declared(cooldown=Ms(700)), None, (LEARN, 0)),
+        ("a", Declared(cooldown=Ms(300)), Declared(cooldown=Ms(700)), None, (LEARN, 300)),
+        ("a", Declared(cooldown=Ms(300)), Declared(cooldown=Ms(700)), 9, (LEARN, 9)),
         ("a", Declared(), Declared(adapt=OFF), 9, (OFF, 9)),
         (HOST, Declared(), Declared(), None, (OFF, 0)),
-        (HOST, Declared(), Declared(adapt=LEARN, cooldown=700), None, (OFF, 0)),
-        (HOST, Declared(cooldown=300), Declared(cooldown=700), None, (OFF, 300)),
+        (HOST, Declared(), Declared(adapt=LEARN, cooldown=Ms(700)), None, (OFF, 0)),
+        (HOST, Declared(cooldown=Ms(300)), Declared(cooldown=Ms(700)), None, (OFF, 300)),
         (OPUS, Declared(), Declared(adapt=OFF), None, (OFF, 0)),
     ],
 )
 def test_all_but_the_machine_learn_unless_told_otherwise(
-    pool: str, declared: Declared, defaults: Declared, tuned: int | None, expected: tuple[str, int]
+    pool: str, declared: Declared, defaults: Declared, tuned: Ms | None, expected: tuple[str, int]
 ) -> None:
     """Pools learn and let seats rest, or neither; the pool beats [defaults], which skips host."""
     said = declared._replace(limit=3)
@@ -231,9 +232,9 @@ def test_what_was_learned_is_worth_remembering() -> None:
 @pytest.mark.parametrize(
     "until, now, paused", [(None, 0, False), (50, 49, True), (50, 50, False), (50, 51, False)]
 )
-def test_a_pause_ends_on_time(until: int | None, now: int, paused: bool) -> None:  # noqa: FBT001
+def test_a_pause_ends_on_time(until: Ms | None, now: int, paused: bool) -> None:  # noqa: FBT001
     """A pool is paused strictly before its time, and not at it."""
-    assert Pool("a", 1, "file", paused_until=until).paused(now) is paused
+    assert Pool("a", 1, "file", paused_until=until).paused(Ms(now)) is paused
 
 
 def test_a_pool_may_exist_only_in_a_view() -> None:

@@ -9,8 +9,9 @@ from headgate.core.amounts import MOST
 from headgate.core.kept import METER, full_meter
 from headgate.core.rates import MINUTE, Meter, Rates, Slot
 from headgate.core.texts import Unreadable
+from headgate.core.times import Ms
 
-NOW = 1_000_000_000
+NOW = Ms(1_000_000_000)
 
 
 class Provider:
@@ -18,23 +19,25 @@ class Provider:
 
     def __init__(self, limits: Rates) -> None:
         self.limits = limits
-        self.now = NOW
+        self.now: int = NOW
         self.meter = Meter()
         self.starts: list[int] = []
         self.spent: dict[int, tuple[int, int]] = {}
         """By request: when it started, and how many tokens it is known to have used."""
-        self.last = -MINUTE
+        self.last: int = -MINUTE
 
     def known(self, since: int) -> int:
         return sum(tokens for at, tokens in self.spent.values() if since < at <= self.now)
 
     def ask(self, tokens: int) -> bool:
-        at, what = rates.opens(self.meter, self.limits, tokens, self.now)
+        at, what = rates.opens(self.meter, self.limits, tokens, Ms(self.now))
         assert at >= self.now
         if at > self.now:
             assert what in {"rpm", "tpm", "spacing"}
             assert rates.opens(self.meter, self.limits, tokens, at)[0] == at, "it opens when said"
-            assert rates.opens(self.meter, self.limits, tokens, at - 1)[0] == at, "and not before"
+            assert rates.opens(self.meter, self.limits, tokens, Ms(at - 1))[0] == at, (
+                "and not before"
+            )
             return False
         if self.limits.spacing:
             assert self.now - self.last >= self.limits.spacing
@@ -44,7 +47,7 @@ class Provider:
         if self.limits.tpm and tokens:
             fits = self.known(window) + tokens <= self.limits.tpm
             assert fits or (tokens > self.limits.tpm and not self.known(window))
-        self.meter = rates.charge(self.meter, tokens, self.now)
+        self.meter = rates.charge(self.meter, tokens, Ms(self.now))
         self.last = self.now
         self.starts.append(self.now)
         self.spent[len(self.spent)] = self.now, tokens
@@ -79,24 +82,24 @@ def test_no_minute_sees_more(
     rpm: int, tpm: int, spacing: int, history: list[tuple[str, int, int]]
 ) -> None:
     """Whatever is settled, refunded or corrected, starts and tokens of a minute stay in bounds."""
-    it = Provider(Rates(rpm, tpm, spacing))
+    it = Provider(Rates(rpm, tpm, Ms(spacing)))
     for step, number, pick in history:
         if step == "ask":
             it.ask(number)
         elif step == "wait":
             it.now += number
         elif step == "correct":
-            it.meter = rates.correct(it.meter, it.limits, (None, number), (None, pick), it.now)
+            it.meter = rates.correct(it.meter, it.limits, (None, number), (None, pick), Ms(it.now))
         elif step == "keep":
             assert METER._read(METER.write(it.meter)) == it.meter
         elif it.spent:
             id = sorted(it.spent)[pick % len(it.spent)]
             then, tokens = it.spent[id]
             if step == "settle":
-                it.meter = rates.settle(it.meter, then, tokens, number, it.now)
+                it.meter = rates.settle(it.meter, Ms(then), tokens, number, Ms(it.now))
                 it.spent[id] = then, number
             elif then in it.starts:
-                it.meter = rates.refund(it.meter, then, tokens, it.now)
+                it.meter = rates.refund(it.meter, Ms(then), tokens, Ms(it.now))
                 it.starts.remove(then)
                 it.spent[id] = -1, 0
         assert all(slot.requests >= 0 and slot.tokens >= 0 for slot in it.meter.slots)
@@ -109,7 +112,7 @@ def test_requests_of_a_minute() -> None:
     it = Provider(Rates(rpm=3))
     it.now = NOW + 250
     assert [it.ask(0) for _ in range(4)] == [True, True, True, False]
-    assert rates.opens(it.meter, it.limits, 0, it.now) == (NOW + 61_000, "rpm")
+    assert rates.opens(it.meter, it.limits, 0, Ms(it.now)) == (NOW + 61_000, "rpm")
     it.now = NOW + 60_999
     assert not it.ask(0)
     it.now = NOW + 61_000
@@ -123,7 +126,7 @@ def test_tokens_of_a_minute() -> None:
     assert not it.ask(400)
     assert it.ask(300)
     assert it.ask(0)
-    assert rates.opens(it.meter, it.limits, 1, it.now) == (NOW + 61_000, "tpm")
+    assert rates.opens(it.meter, it.limits, 1, Ms(it.now)) == (NOW + 61_000, "tpm")
     it.now = NOW + 61_000
     assert it.ask(5_000)
     assert not it.ask(1)
@@ -138,16 +141,16 @@ def test_just_enough_is_waited_for() -> None:
     for tokens in (300, 300, 400):
         assert it.ask(tokens)
         it.now += 10_000
-    assert rates.opens(it.meter, it.limits, 300, it.now) == (NOW + 61_000, "tpm")
-    assert rates.opens(it.meter, it.limits, 301, it.now) == (NOW + 71_000, "tpm")
-    assert rates.opens(it.meter, it.limits, 601, it.now) == (NOW + 81_000, "tpm")
+    assert rates.opens(it.meter, it.limits, 300, Ms(it.now)) == (NOW + 61_000, "tpm")
+    assert rates.opens(it.meter, it.limits, 301, Ms(it.now)) == (NOW + 71_000, "tpm")
+    assert rates.opens(it.meter, it.limits, 601, Ms(it.now)) == (NOW + 81_000, "tpm")
 
 
 def test_starts_keep_apart() -> None:
     """So many milliseconds between two starts, the first one at once."""
-    it = Provider(Rates(spacing=2_500))
+    it = Provider(Rates(spacing=Ms(2_500)))
     assert it.ask(0)
-    assert rates.opens(it.meter, it.limits, 0, it.now) == (NOW + 2_500, "spacing")
+    assert rates.opens(it.meter, it.limits, 0, Ms(it.now)) == (NOW + 2_500, "spacing")
     it.now += 2_499
     assert not it.ask(0)
     it.now += 1
@@ -157,9 +160,9 @@ def test_starts_keep_apart() -> None:
 def test_the_longest_wait_is_told() -> None:
     """Where several things are waited for, the last of them."""
     meter = rates.charge(Meter(), 1_000, NOW)
-    assert rates.opens(meter, Rates(1, 1_000, 90_000), 5, NOW)[1] == "spacing"
-    assert rates.opens(meter, Rates(2, 1_000, 2_000), 5, NOW)[1] == "tpm"
-    assert rates.opens(meter, Rates(1, 9_000, 2_000), 5, NOW)[1] == "rpm"
+    assert rates.opens(meter, Rates(1, 1_000, Ms(90_000)), 5, NOW)[1] == "spacing"
+    assert rates.opens(meter, Rates(2, 1_000, Ms(2_000)), 5, NOW)[1] == "tpm"
+    assert rates.opens(meter, Rates(1, 9_000, Ms(2_000)), 5, NOW)[1] == "rpm"
     assert rates.opens(meter, Rates(), 5, NOW) == (NOW, "")
 
 
@@ -167,23 +170,28 @@ def test_what_was_used_counts_instead_of_the_estimate() -> None:
     """Less makes room at once, more takes it, in the minute in which the request started."""
     it = Provider(Rates(tpm=1_000))
     assert it.ask(1_000)
-    less = rates.settle(it.meter, NOW, 1_000, 200, NOW + 30_000)
-    assert rates.opens(less, it.limits, 800, NOW + 30_000)[0] == NOW + 30_000
-    more = rates.settle(it.meter, NOW, 1_000, 1_500, NOW + 30_000)
-    assert rates.opens(more, it.limits, 1, NOW + 30_000)[0] == NOW + 61_000
-    late = rates.settle(it.meter, NOW, 1_000, 9_000, NOW + 61_000)
+    less = rates.settle(it.meter, NOW, 1_000, 200, Ms(NOW + 30_000))
+    assert rates.opens(less, it.limits, 800, Ms(NOW + 30_000))[0] == NOW + 30_000
+    more = rates.settle(it.meter, NOW, 1_000, 1_500, Ms(NOW + 30_000))
+    assert rates.opens(more, it.limits, 1, Ms(NOW + 30_000))[0] == NOW + 61_000
+    late = rates.settle(it.meter, NOW, 1_000, 9_000, Ms(NOW + 61_000))
     assert late.slots == ()
 
 
 def test_what_was_never_sent_is_given_back() -> None:
     """A start and its tokens; but not more than were charged."""
     meter = rates.charge(Meter(), 500, NOW)
-    assert rates.refund(meter, NOW, 500, NOW + 10).slots == ()
-    twice = rates.refund(rates.refund(rates.charge(meter, 100, NOW), NOW, 500, NOW), NOW, 500, NOW)
+    assert rates.refund(meter, NOW, 500, Ms(NOW + 10)).slots == ()
+    twice = rates.refund(
+        rates.refund(rates.charge(meter, 100, NOW), NOW, 500, NOW),
+        NOW,
+        500,
+        NOW,
+    )
     assert twice.slots == ()
     again = rates.charge(rates.refund(rates.refund(meter, NOW, 0, NOW), NOW, 0, NOW), 0, NOW)
     assert again.slots == (Slot(NOW // 1_000, 1, 500),)
-    old = rates.refund(meter, NOW - 2 * MINUTE, 500, NOW)
+    old = rates.refund(meter, Ms(NOW - 2 * MINUTE), 500, NOW)
     assert old.slots == meter.slots
 
 
@@ -191,12 +199,12 @@ def test_upstream_is_believed_where_it_has_less() -> None:
     """Its lower limit counts and what others used is charged; a higher figure changes nothing."""
     limits = Rates(rpm=10, tpm=1_000)
     meter = rates.charge(Meter(), 100, NOW)
-    found = rates.correct(meter, limits, (4, 1), (500, 350), NOW + 5_000)
+    found = rates.correct(meter, limits, (4, 1), (500, 350), Ms(NOW + 5_000))
     assert found.slots == (Slot(NOW // 1_000, 1, 100), Slot(NOW // 1_000 + 5, 2, 50))
-    assert rates.opens(found, limits, 350, NOW + 5_000)[0] == NOW + 5_000
-    assert rates.opens(found, limits, 351, NOW + 5_000)[1] == "tpm"
-    last = rates.charge(found, 0, NOW + 5_000)
-    assert rates.opens(last, limits, 0, NOW + 5_000) == (NOW + 61_000, "rpm")
+    assert rates.opens(found, limits, 350, Ms(NOW + 5_000))[0] == NOW + 5_000
+    assert rates.opens(found, limits, 351, Ms(NOW + 5_000))[1] == "tpm"
+    last = rates.charge(found, 0, Ms(NOW + 5_000))
+    assert rates.opens(last, limits, 0, Ms(NOW + 5_000)) == (NOW + 61_000, "rpm")
     same = rates.correct(meter, limits, (20, 20), (9_000, 9_000), NOW)
     assert same.slots == meter.slots
     assert rates.opens(same, Rates(rpm=2), 0, NOW)[0] == NOW
@@ -210,7 +218,7 @@ def test_upstream_is_believed_where_it_has_less() -> None:
     "reset, opens",
     [(None, 61_000), (0, 1_000), (5_000, 6_000), (60_000, 61_000), (7 * 86_400_000, 61_000)],
 )
-def test_what_upstream_counted_is_gone_when_it_says(reset: int | None, opens: int) -> None:
+def test_what_upstream_counted_is_gone_when_it_says(reset: Ms | None, opens: int) -> None:
     """After its reset, to the second; after a minute if it names none, or a longer one."""
     limits = Rates(rpm=10, tpm=1_000)
     found = rates.correct(Meter(), limits, (10, 0), (1_000, 0), NOW, reset=reset)
@@ -228,10 +236,10 @@ def test_a_correction_never_makes_room(left: int, tokens_left: int, charged: int
     limits, meter = Rates(rpm=8, tpm=1_000), Meter()
     for _ in range(charged):
         meter = rates.charge(meter, 120, NOW)
-    after = rates.correct(meter, limits, (None, left), (None, tokens_left), NOW + 900)
+    after = rates.correct(meter, limits, (None, left), (None, tokens_left), Ms(NOW + 900))
     for tokens in (0, 1, 500, 1_000):
-        before = rates.opens(meter, limits, tokens, NOW + 900)[0]
-        assert rates.opens(after, limits, tokens, NOW + 900)[0] >= before
+        before = rates.opens(meter, limits, tokens, Ms(NOW + 900))[0]
+        assert rates.opens(after, limits, tokens, Ms(NOW + 900))[0] >= before
 
 
 @pytest.mark.parametrize(
@@ -257,14 +265,14 @@ def test_a_correction_never_makes_room(left: int, tokens_left: int, charged: int
 def test_garbage_is_no_meter(text: str) -> None:
     """What is no meter is unreadable, and then the minute counts as used up."""
     assert METER.read(text) == Unreadable(text)
-    for wanted in (Rates(rpm=9), Rates(tpm=900), Rates(rpm=MOST, spacing=70_000)):
+    for wanted in (Rates(rpm=9), Rates(tpm=900), Rates(rpm=MOST, spacing=Ms(70_000))):
         assert rates.opens(full_meter(NOW), wanted, 1, NOW)[0] >= NOW + MINUTE
 
 
 def test_a_meter_can_be_kept() -> None:
     """What is written comes back the same."""
     meter = rates.correct(
-        rates.charge(Meter(), 100, NOW), Rates(9, 900), (4, 1), (500, 350), NOW + 5_000
+        rates.charge(Meter(), 100, NOW), Rates(9, 900), (4, 1), (500, 350), Ms(NOW + 5_000)
     )
     assert METER._read(METER.write(meter)) == meter
     assert METER._read(METER.write(Meter())) == Meter()

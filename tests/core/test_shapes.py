@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from headgate.core import oldnames, shapes
 from headgate.core.notices import Target
 from headgate.core.plans import Plan, Verdict
+from headgate.core.times import Ms, Seconds
 from headgate.core.views import (
     AttemptStatus,
     Capacity,
@@ -31,7 +32,7 @@ DOCS = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-
 SECTIONS = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", DOCS, re.MULTILINE | re.DOTALL))
 OPUS = "anthropic/claude-opus-4-6"
 FULL = "*/claude-opus-* is full (4/4)"
-NOON = 1_769_860_800.0
+NOON = Seconds(1_769_860_800.0)
 HAPPENED = Event(7, NOON, "failed", 31, OPUS, "oracle-2", "", "exit 1")
 PAUSED = Event(9, NOON, "paused", None, "", "", "anthropic", "for 20m: rate-limited")
 JOB = JobStatus(
@@ -46,30 +47,44 @@ JOB = JobStatus(
     priority=0,
     weight=1,
     position=2,
-    eta=180.0,
+    eta=Seconds(180.0),
     submitted=NOON,
     started=None,
     ended=None,
-    due=NOON + 86_400,
+    due=Seconds(NOON + 86_400),
     attempts=0,
     exit="",
     pid=0,
     pool="*/claude-opus-*",
     since=NOON,
-    waited=60.0,
+    waited=Seconds(60.0),
 )
 WAITS = Waiting(
     *(31, OPUS, "oracle-2", 0, 1, "claude", 2, "pool_full", "*/claude-opus-*", FULL),
-    *(180.0, NOON, 60.0, "job"),
+    *(Seconds(180.0), NOON, Seconds(60.0), "job"),
 )
-RUNS = Running(31, OPUS, "oracle-2", 0, 1, "claude", "running", NOON, 60.0, 4711, None, "job", 2)
-RUN = AttemptStatus(1, OPUS, NOON, NOON + 60, "exit", "exit 1", "1:0")
-UPSTREAM = UpstreamStatus(True, 2.5, 4, None, 3, 4, 1.5, 900, False, "", "")
+RUNS = Running(
+    31,
+    OPUS,
+    "oracle-2",
+    0,
+    1,
+    "claude",
+    "running",
+    NOON,
+    Seconds(60.0),
+    4711,
+    None,
+    "job",
+    2,
+)
+RUN = AttemptStatus(1, OPUS, NOON, Seconds(NOON + 60), "exit", "exit 1", "1:0")
+UPSTREAM = UpstreamStatus(True, 2.5, 4, None, 3, 4, Seconds(1.5), Ms(900), False, "", "")
 POOL = PoolStatus(
-    *("host", 3, 3, "default", 1, 0, 2, True, None, 0, None, {"interactive": 1}),
+    *("host", 3, 3, "default", 1, 0, 2, True, None, Ms(0), None, {"interactive": 1}),
     upstream=UPSTREAM,
 )
-ROOM = Capacity(OPUS, "full", 0, 2, 5.0, 95.0, FULL, "pool_full")
+ROOM = Capacity(OPUS, "full", 0, 2, Seconds(5.0), Seconds(95.0), FULL, "pool_full")
 PLAN = Plan((Verdict("start", "x", "", "", 0, 1),), NOON)
 NAMES = {
     "Event": shapes.EVENT,
@@ -186,7 +201,7 @@ def test_old_attributes_warn(view: object, old: str, new: object) -> None:
 @given(st.text(st.characters(exclude_categories=()), max_size=50), st.integers(-(10**14), 10**14))
 def test_whatever_is_in_it_comes_out_as_json(text: str, at: int) -> None:
     """Control characters and halves of characters too; a time of any year is one of ours."""
-    event = Event(1, at / 10, text or "x", None, text, text, text, text)
+    event = Event(1, Seconds(at / 10), text or "x", None, text, text, text, text)
     for found in (shapes.event(event), oldnames.EVENT.restore(shapes.event(event)), told(event)):
         encoded = shapes.encode(found)
         assert encoded.isascii()

@@ -11,6 +11,7 @@ from headgate.core.line import Head, keep_seats, obstacles
 from headgate.core.pools import AUTO, Declared, Pool, Tuned, book
 from headgate.core.seats import Need, Use, blocked_by
 from headgate.core.strain import GIB, Care, Host
+from headgate.core.times import Ms
 from headgate.core.views import explain
 from headgate.errors import ConfigError, UsageError
 
@@ -136,8 +137,8 @@ def test_what_keeps_work_out(care: Care, host: Host, starting: int, said: str | 
     """Memory below the floor, less what is expected to be taken, or a load above the ceiling."""
     use = Use()
     use.hosts["host@m"], use.starting["host@m"] = host, starting
-    found = blocked_by(Need(Pool("host", 5, "file", care=care), "host@m", 1), "normal", use, 0)
-    assert (f"{found.code}: {explain(found, 0)}" if found else None) == said
+    found = blocked_by(Need(Pool("host", 5, "file", care=care), "host@m", 1), "normal", use, Ms(0))
+    assert (f"{found.code}: {explain(found, Ms(0))}" if found else None) == said
 
 
 def test_a_machine_without_a_limit_can_be_strained() -> None:
@@ -145,7 +146,7 @@ def test_a_machine_without_a_limit_can_be_strained() -> None:
     use = Use()
     use.hosts["host"] = Host(GIB, 0, 1)
     pool = Pool("host", None, "file", care=FLOOR)
-    found = blocked_by(Need(pool, "host", 1), "normal", use, 0)
+    found = blocked_by(Need(pool, "host", 1), "normal", use, Ms(0))
     assert found is not None
     assert found.code == "memory_low"
 
@@ -154,7 +155,7 @@ def test_who_borrows_its_seats_is_let_in() -> None:
     """A child that runs on its parent's seats is part of work in progress: it is not kept out."""
     use = Use()
     use.hosts["host"] = Host(GIB, 0, 1)
-    assert blocked_by(Need(Pool("host", 5, "file", care=FLOOR), "host", 0), "", use, 0) is None
+    assert blocked_by(Need(Pool("host", 5, "file", care=FLOOR), "host", 0), "", use, Ms(0)) is None
 
 
 def test_a_burst_does_not_get_in_on_the_same_memory() -> None:
@@ -164,8 +165,8 @@ def test_a_burst_does_not_get_in_on_the_same_memory() -> None:
     use.hosts["host"] = Host(24 * GIB, 3 * GIB, 8)
     head = Head((0, 0, 0), 0, "normal", (Need(pool, "host", 1),), {})
     let_in = 0
-    while not obstacles(head, use, 0) and let_in < 100:
-        use.let_in(head.needs[0], "normal", 0)
+    while not obstacles(head, use, Ms(0)) and let_in < 100:
+        use.let_in(head.needs[0], "normal", Ms(0))
         let_in += 1
     assert let_in == 5
 
@@ -176,11 +177,11 @@ def test_nothing_is_kept_for_who_is_held_up_by_its_machine() -> None:
     head = Head((0, 0, 1), 1, "normal", (Need(host, "host@m", 1), Need(opus, "opus", 1)), {})
     head.overtaken["opus"] = 1
     use = Use()
-    keep_seats(head, use, 2)
+    keep_seats(head, use, Ms(2))
     assert use.kept == {"opus": 1}
     use.kept.clear()
     use.hosts["host@m"] = Host(GIB, 0, 1)
-    keep_seats(head, use, 2)
+    keep_seats(head, use, Ms(2))
     assert use.kept == {}
 
 

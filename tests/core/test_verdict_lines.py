@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from headgate.core.classify import classify_line
 from headgate.core.rules import Rule, parse_rules
 from headgate.core.signals import CONCURRENCY, KINDS, OVERLOADED, QUOTA, RATE, REFUSALS, Signal
+from headgate.core.times import Ms, Seconds
 from headgate.core.verdicts import BUILTIN, LINES
 
-NOW = 1_790_000_000.0
+NOW = Seconds(1_790_000_000.0)
 
 
 class Case(NamedTuple):
@@ -136,12 +137,14 @@ CASES = [
     Case("claude", "You've hit your limit · resets 2pm (Asia/Shanghai)", GONE),
     Case("claude", "You've hit your org's monthly usage limit", GONE),
     Case("claude", "Weekly limit reached ∙ resets 10am (Asia/Seoul) · /upgrade to Max", GONE),
-    Case("claude", "Claude AI usage limit reached|1790000600", GONE._replace(retry_after=600_000)),
+    Case(
+        "claude", "Claude AI usage limit reached|1790000600", GONE._replace(retry_after=Ms(600_000))
+    ),
     Case("claude", "You've hit your Opus limit · resets Sep 28, 5pm", Signal(QUOTA)),
     Case("claude", "Opus weekly limit reached ∙ resets Oct 6, 1pm", Signal(QUOTA)),
     # claude, stream-json
-    Case("claude", retry(429, "rate_limit", 5_000), Signal(CONCURRENCY, 5_000)),
-    Case("claude", retry(429, "rate_limit", 5_000), Signal(RATE, 5_000), "anthropic"),
+    Case("claude", retry(429, "rate_limit", 5_000), Signal(CONCURRENCY, Ms(5_000))),
+    Case("claude", retry(429, "rate_limit", 5_000), Signal(RATE, Ms(5_000)), "anthropic"),
     Case("claude", retry(429, "rate_limit", 537.2), Signal(CONCURRENCY), "umans"),
     Case("claude", retry(429, "rate_limit", 572), Signal(RATE), "anthropic"),  # its own wait
     Case("claude", retry(529, "overloaded", -3), Signal(OVERLOADED)),
@@ -153,12 +156,12 @@ CASES = [
     Case(
         "claude",
         rate_limit("rejected", resetsAt=1_790_000_600, rateLimitType="five_hour"),
-        GONE._replace(retry_after=600_000),
+        GONE._replace(retry_after=Ms(600_000)),
     ),
     Case(
         "claude",
         rate_limit("rejected", resetsAt=1_790_000_600, rateLimitType="seven_day_opus"),
-        Signal(QUOTA, 600_000),
+        Signal(QUOTA, Ms(600_000)),
     ),
     Case("claude", rate_limit("rejected"), Signal(QUOTA)),
     # codex
@@ -190,14 +193,14 @@ CASES = [
         "codex",
         "⚠️ stream error: stream disconnected before completion: Rate limit is exceeded. "
         "Try again in 4 seconds.; retrying 1/5 in 209ms…",
-        Signal(RATE, 4_000),
+        Signal(RATE, Ms(4_000)),
     ),
     Case("codex", "ERROR: Quota exceeded. Check your plan and billing details.", GONE),
     Case("codex", "Quota exceeded.", GONE),
     Case(
         "codex",
         "■ You\u2019ve hit your usage limit. Upgrade to Pro or try again in 2 hours 5 minutes.",
-        GONE._replace(retry_after=7_500_000),
+        GONE._replace(retry_after=Ms(7_500_000)),
     ),
     Case(
         "codex",
@@ -229,7 +232,7 @@ CASES = [
     Case(
         "gemini",
         f"Attempt 2 failed with status 429. Retrying with backoff... ApiError: {GEMINI}",
-        Signal(RATE, 17_500),
+        Signal(RATE, Ms(17_500)),
     ),
     Case(
         "gemini", "Attempt 1 failed with status 503. Retrying with backoff...", Signal(OVERLOADED)
@@ -238,13 +241,13 @@ CASES = [
         "gemini",
         "Attempt 1 failed: You have exhausted your capacity on this model. Your quota will reset "
         "after 5s.. Retrying after 5000ms...",
-        Signal(RATE, 5_000),
+        Signal(RATE, Ms(5_000)),
     ),
     Case(
         "gemini",
         "✕ [API Error: You have exhausted your capacity on this model. Your quota will reset "
         "after 19h5m10s.]",
-        Signal(QUOTA, 68_710_000),
+        Signal(QUOTA, Ms(68_710_000)),
     ),
     Case(
         "gemini",
@@ -269,7 +272,9 @@ CASES = [
         failed(f"[API Error: Number of concurrent connections]{ADVICE}"),
         Signal(CONCURRENCY),
     ),
-    Case("gemini", "Suggested retry after 20s.. Retrying after 21729ms...", Signal(RATE, 20_000)),
+    Case(
+        "gemini", "Suggested retry after 20s.. Retrying after 21729ms...", Signal(RATE, Ms(20_000))
+    ),
     Case("gemini", failed(f"[API Error: Quota: 5 requests per minute]{ADVICE}"), Signal(RATE)),
     Case("gemini", failed(f"[API Error: {GEMINI_DAY}]{ADVICE}"), Signal(QUOTA)),
     Case("gemini", failed("[API Error: The model is overloaded. Try later.]"), Signal(OVERLOADED)),
@@ -279,7 +284,7 @@ CASES = [
     Case(
         "opencode",
         "Error: Rate limit reached for gpt-4o on tokens per min (TPM). Please try again in 4.2s.",
-        Signal(RATE, 4_200),
+        Signal(RATE, Ms(4_200)),
     ),
     Case("opencode", "Error: Overloaded", Signal(OVERLOADED)),
     Case(
@@ -296,7 +301,7 @@ CASES = [
     Case(
         "opencode",
         opencode(429, "Rate limited", responseHeaders={"Retry-After": "5", "x": None}),
-        Signal(CONCURRENCY, 5_000),
+        Signal(CONCURRENCY, Ms(5_000)),
     ),
     Case(
         "opencode", opencode(429, "Too Many Requests", responseBody=CONCURRENT), Signal(CONCURRENCY)
@@ -328,7 +333,7 @@ CASES = [
         "openhands",
         "01:57:01 - openhands:ERROR: retry_mixin.py:47 - litellm.RateLimitError: OpenAIException - "
         "Rate limit reached on tokens per min. Please try again in 6ms.",
-        Signal(RATE, 6),
+        Signal(RATE, Ms(6)),
     ),
     Case(
         "aider",
@@ -480,7 +485,7 @@ def test_own_lines_come_first() -> None:
     )
     rules = (*own, *BUILTIN)
     found = classify_line("FATAL: seats gone, retry in 5s", "me", rules)
-    assert found == Signal(CONCURRENCY, 5_000, note="entry 1")
+    assert found == Signal(CONCURRENCY, Ms(5_000), note="entry 1")
     assert classify_line("FATAL: seats gone, retry in 5s", "you", rules) is None
     quoted = classify_line(f"HTTP 429 {CONCURRENT}", "you", rules)
     assert quoted is not None
@@ -502,7 +507,7 @@ profiles = st.sampled_from(["", "claude", "codex", "other"])
 @given(st.text() | pieces | st.builds(str.__add__, cut, cut | st.text()), profiles, st.floats())
 def test_nothing_raises(line: str, profile: str, now: float) -> None:
     """Any line gives a refusal with a wait that is not negative, or none."""
-    found = classify_line(line, profile, now=now)
+    found = classify_line(line, profile, now=Seconds(now))
     if found is not None:
         assert found.kind in REFUSALS
         assert found.retry_after is None or found.retry_after >= 0

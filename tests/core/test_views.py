@@ -4,18 +4,19 @@ import pytest
 
 from headgate.core.amounts import FOREVER
 from headgate.core.seats import Reason
+from headgate.core.times import Ms, Seconds
 from headgate.core.views import PoolStatus, UpstreamStatus, explain
 
-NOW = 1_000_000
+NOW = Ms(1_000_000)
 
 
 @pytest.mark.parametrize(
     "reason, sentence",
     [
         (Reason("pool_full", "a", 4, 4), "a is full (4/4)"),
-        (Reason("pool_paused", "a", until=NOW + 90_000), "a is paused for 1m30s more"),
+        (Reason("pool_paused", "a", until=Ms(NOW + 90_000)), "a is paused for 1m30s more"),
         (
-            Reason("pool_paused", "a", until=NOW + 5_000, note="tea {pool}"),
+            Reason("pool_paused", "a", until=Ms(NOW + 5_000), note="tea {pool}"),
             "a is paused for 5s more: tea {pool}",
         ),
         (
@@ -39,15 +40,15 @@ NOW = 1_000_000
         (Reason("upstream_full", "a", 4, 4), "a is full by the provider's own count (4/4)"),
         (Reason("no_reading", "a"), "a waits for a reading of what the provider counts"),
         (
-            Reason("rate", "a", 0, None, NOW + 5_000, "rpm"),
+            Reason("rate", "a", 0, None, Ms(NOW + 5_000), "rpm"),
             "a has used up its requests of this minute, for 5s more",
         ),
         (
-            Reason("rate", "a", 0, None, NOW + 5_000, "tpm"),
+            Reason("rate", "a", 0, None, Ms(NOW + 5_000), "tpm"),
             "a has used up its tokens of this minute, for 5s more",
         ),
         (
-            Reason("spacing", "a", 0, None, NOW + 2_000, "spacing"),
+            Reason("spacing", "a", 0, None, Ms(NOW + 2_000), "spacing"),
             "a keeps its starts apart, for 2s more",
         ),
         (Reason("something_new", "a", 1, 2), "something_new a (1/2)"),
@@ -68,7 +69,7 @@ PLAIN = PoolStatus(
     queued=0,
     paused=False,
     paused_until=None,
-    cooldown_ms=0,
+    cooldown_ms=Ms(0),
     max_hold=None,
     reserve={},
 )
@@ -82,7 +83,7 @@ def upstream(*, estimate: int, cap: int) -> UpstreamStatus:
         hard_cap=None,
         estimate=estimate,
         cap=cap,
-        age=0.5,
+        age=Seconds(0.5),
         lag_ms=None,
         low_priority=False,
         note="",

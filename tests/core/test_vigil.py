@@ -13,12 +13,13 @@ from headgate.core.profiles import GENERIC, Profile
 from headgate.core.rules import Rule
 from headgate.core.signals import CONCURRENCY, QUOTA, RATE
 from headgate.core.terms import JobTerms, judge
+from headgate.core.times import Ms, Seconds
 from headgate.core.verdicts import BUILTIN as RULES
 from headgate.core.vigil import Terms, Verdict, Vigil
 
 PROFILES = {profile.name: profile for profile in all_profiles(load(None))} | {"": GENERIC}
-WALL = 1_790_000_000.0
-MINUTE = 60_000
+WALL = Seconds(1_790_000_000.0)
+MINUTE = Ms(60_000)
 
 RETRY = json.dumps(
     {
@@ -44,7 +45,7 @@ ATTEMPT = "Attempt 1 failed with status 429. Retrying with backoff... _ApiError:
 
 
 def vigil(name: str = "claude", terms: Terms | None = None, provider: str = "anthropic") -> Vigil:
-    return Vigil(PROFILES[name], terms or Terms(), RULES, provider, 1_000)
+    return Vigil(PROFILES[name], terms or Terms(), RULES, provider, Ms(1_000))
 
 
 def call(command: str, name: str = "Bash") -> str:
@@ -62,44 +63,44 @@ def code(verdict: Verdict | None) -> str:
 def test_a_refusal_is_a_signal_and_no_end() -> None:
     """The line is reported at once; the agent may try to help itself."""
     watch = vigil()
-    signal = watch.feed(RETRY, 2_000, WALL)
+    signal = watch.feed(RETRY, Ms(2_000), WALL)
     assert signal
     assert (signal.kind, signal.retry_after) == (RATE, 5_000)
     assert (watch.refused_at, watch.retry_after) == (2_000, 5_000)
-    assert watch.verdict(2_000) is None
-    assert watch.due(2_000) == 92_000
+    assert watch.verdict(Ms(2_000)) is None
+    assert watch.due(Ms(2_000)) == 92_000
 
 
 def test_other_lines_are_no_signals() -> None:
     """Work, text and blank lines say nothing to a pool."""
     watch = vigil()
-    assert [watch.feed(line, 1, WALL) for line in (INIT, WORK, "hello", "", " ")] == [None] * 5
+    assert [watch.feed(line, Ms(1), WALL) for line in (INIT, WORK, "hello", "", " ")] == [None] * 5
 
 
 def test_an_agent_that_only_retries_is_a_zombie() -> None:
     """Its patience counts from the first refusal, however many follow, and its job is parked."""
     watch = vigil()
-    watch.feed(INIT, 1_000, WALL)
+    watch.feed(INIT, Ms(1_000), WALL)
     for now in range(10_000, 100_000, 5_000):
-        watch.feed(RETRY, now, WALL)
-    assert watch.verdict(99_999) is None
-    verdict = watch.verdict(100_000)
+        watch.feed(RETRY, Ms(now), WALL)
+    assert watch.verdict(Ms(99_999)) is None
+    verdict = watch.verdict(Ms(100_000))
     assert verdict == Verdict(
         "rate_limited", "upstream refused it (rate-limited), and no progress for 1m30s", park=True
     )
-    assert watch.due(100_000) == 100_000
+    assert watch.due(Ms(100_000)) == 100_000
 
 
 def test_progress_clears_the_suspicion() -> None:
     """An agent that goes on is no zombie; the next refusal starts anew."""
     watch = vigil()
-    watch.feed(RETRY, 10_000, WALL)
-    watch.feed(WORK, 50_000, WALL)
+    watch.feed(RETRY, Ms(10_000), WALL)
+    watch.feed(WORK, Ms(50_000), WALL)
     assert (watch.refused_at, watch.retry_after) == (None, None)
-    assert watch.due(50_000) is None
-    assert watch.verdict(500_000) is None
-    watch.feed(RETRY, 600_000, WALL)
-    assert watch.due(600_000) == 690_000
+    assert watch.due(Ms(50_000)) is None
+    assert watch.verdict(Ms(500_000)) is None
+    watch.feed(RETRY, Ms(600_000), WALL)
+    assert watch.due(Ms(600_000)) == 690_000
 
 
 @pytest.mark.parametrize(
@@ -115,79 +116,79 @@ def test_progress_clears_the_suspicion() -> None:
 def test_what_is_no_progress_does_not_clear_it(line: str) -> None:
     """Notices, synthetic messages, and text beside events show no work."""
     watch = vigil()
-    watch.feed(RETRY, 0, WALL)
-    watch.feed(line, 60_000, WALL)
-    assert code(watch.verdict(90_000)) == "rate_limited"
+    watch.feed(RETRY, Ms(0), WALL)
+    watch.feed(line, Ms(60_000), WALL)
+    assert code(watch.verdict(Ms(90_000))) == "rate_limited"
 
 
 def test_text_right_after_a_refusal_belongs_to_it() -> None:
     """A hint below an error is not progress; a later line is."""
     watch = vigil("")
-    watch.feed(OTHER, 1_000, WALL)
-    watch.feed("see https://example.com/limits", 1_001, WALL)
+    watch.feed(OTHER, Ms(1_000), WALL)
+    watch.feed("see https://example.com/limits", Ms(1_001), WALL)
     assert watch.refused_at == 1_000
-    watch.feed("going on", 3_000, WALL)
+    watch.feed("going on", Ms(3_000), WALL)
     assert watch.refused_at is None
 
 
 def test_a_stack_trace_is_no_progress() -> None:
     """What gemini writes below a refusal may come late and still shows no work."""
     watch = vigil("gemini")
-    watch.feed(ATTEMPT, 0, WALL)
+    watch.feed(ATTEMPT, Ms(0), WALL)
     for line in ("    at async x (file:///y.js:1:2) {", "  status: 429", "}"):
-        watch.feed(line, 5_000, WALL)
+        watch.feed(line, Ms(5_000), WALL)
     assert watch.refused_at == 0
 
 
 def test_the_silence_of_a_silent_agent_proves_little() -> None:
     """Its text shows no work: it is ended when refused again, or after a long silence."""
     watch = vigil("gemini")
-    watch.feed(ATTEMPT, 0, WALL)
-    assert watch.verdict(100_000) is None
-    assert watch.due(100_000) == 360_000
-    watch.feed(ATTEMPT, 95_000, WALL)
-    assert code(watch.verdict(95_000)) == "rate_limited"
+    watch.feed(ATTEMPT, Ms(0), WALL)
+    assert watch.verdict(Ms(100_000)) is None
+    assert watch.due(Ms(100_000)) == 360_000
+    watch.feed(ATTEMPT, Ms(95_000), WALL)
+    assert code(watch.verdict(Ms(95_000))) == "rate_limited"
 
 
 def test_events_end_that_leniency() -> None:
     """Where there are events, silence is silence."""
     watch = vigil("gemini")
-    watch.feed('{"type":"init","session_id":"s"}', 0, WALL)
-    watch.feed(ATTEMPT, 0, WALL)
-    assert watch.due(0) == 90_000
+    watch.feed('{"type":"init","session_id":"s"}', Ms(0), WALL)
+    watch.feed(ATTEMPT, Ms(0), WALL)
+    assert watch.due(Ms(0)) == 90_000
 
 
 def test_without_parking_a_zombie_is_left_alone() -> None:
     """Signals are still reported; only budgets end it."""
-    watch = vigil(terms=Terms(park=False, max_runtime=10 * MINUTE))
-    assert watch.feed(RETRY, 2_000, WALL)
-    assert watch.verdict(5 * MINUTE) is None
-    assert watch.due(2_000) == 1_000 + 10 * MINUTE
-    assert code(watch.verdict(11 * MINUTE)) == "max_runtime"
+    watch = vigil(terms=Terms(park=False, max_runtime=Ms(10 * MINUTE)))
+    assert watch.feed(RETRY, Ms(2_000), WALL)
+    assert watch.verdict(Ms(5 * MINUTE)) is None
+    assert watch.due(Ms(2_000)) == 1_000 + 10 * MINUTE
+    assert code(watch.verdict(Ms(11 * MINUTE))) == "max_runtime"
 
 
 def test_rules_of_the_user_count() -> None:
     """A rule for the agent's own lines makes them refusals; one for others' does not."""
     mine = Rule("mine", CONCURRENCY, profile="robo", line="seats gone")
     others = Rule("others", CONCURRENCY, profile="claude", line="no luck")
-    watch = Vigil(Profile("robo"), Terms(), (mine, others, *RULES), "", 0)
-    signal = watch.feed("seats gone", 1, WALL)
+    watch = Vigil(Profile("robo"), Terms(), (mine, others, *RULES), "", Ms(0))
+    signal = watch.feed("seats gone", Ms(1), WALL)
     assert signal
     assert signal.kind == CONCURRENCY
-    assert watch.feed("no luck", 2, WALL) is None
+    assert watch.feed("no luck", Ms(2), WALL) is None
 
 
 def test_a_profile_that_is_like_another_knows_its_lines() -> None:
     """The rules for claude hold for what speaks like it, and not for the rest."""
     alike = PROFILES["claude"]._replace(name="mine", speaks="claude")
-    assert Vigil(alike, Terms(), RULES, "", 0).feed(PLAIN, 1, WALL)
-    assert Vigil(PROFILES["codex"], Terms(), RULES, "", 0).feed(PLAIN, 1, WALL) is None
+    assert Vigil(alike, Terms(), RULES, "", Ms(0)).feed(PLAIN, Ms(1), WALL)
+    assert Vigil(PROFILES["codex"], Terms(), RULES, "", Ms(0)).feed(PLAIN, Ms(1), WALL) is None
 
 
 def test_when_to_come_back_is_read_by_the_wall_clock() -> None:
     """A moment becomes a number of milliseconds."""
     watch = vigil()
-    signal = watch.feed(f"Claude AI usage limit reached|{int(WALL) + 60}", 5, WALL)
+    signal = watch.feed(f"Claude AI usage limit reached|{int(WALL) + 60}", Ms(5), WALL)
     assert signal
     assert (signal.kind, watch.retry_after) == (QUOTA, 60_000)
 
@@ -220,7 +221,7 @@ def test_an_end_by_a_refusal_is_parked(
     """With failure, or with 0 where an event (or a profile) says that it is not true."""
     watch = vigil(name)
     for number, line in enumerate(lines):
-        watch.feed(line, 1_000 + number * 1_000, WALL)
+        watch.feed(line, Ms(1_000 + number * 1_000), WALL)
     verdict = watch.outcome(exit_code, 0)
     assert bool(verdict) is parked
     if verdict:
@@ -230,7 +231,7 @@ def test_an_end_by_a_refusal_is_parked(
 def test_without_parking_only_a_lie_is_corrected() -> None:
     """A failure is one by its code; an exit 0 after a refusal is none, but is not parked."""
     watch = vigil(terms=Terms(park=False))
-    watch.feed(REFUSED, 2_000, WALL)
+    watch.feed(REFUSED, Ms(2_000), WALL)
     assert watch.outcome(1, 0) is None
     verdict = watch.outcome(0, 0)
     assert verdict
@@ -241,8 +242,8 @@ def test_without_parking_only_a_lie_is_corrected() -> None:
 def test_an_agent_that_was_ended_is_judged_by_the_verdict(exit_code: int, signal: int) -> None:
     """Some exit with 0 when they are terminated."""
     watch = vigil("gemini")
-    watch.feed(ATTEMPT, 0, WALL)
-    verdict = watch.verdict(360_000)
+    watch.feed(ATTEMPT, Ms(0), WALL)
+    verdict = watch.verdict(Ms(360_000))
     assert verdict
     assert watch.outcome(exit_code, signal) == verdict
 
@@ -250,9 +251,9 @@ def test_an_agent_that_was_ended_is_judged_by_the_verdict(exit_code: int, signal
 def test_an_agent_that_makes_it_after_all_is_judged_by_its_code() -> None:
     """Progress between the verdict and the end is progress."""
     watch = vigil()
-    watch.feed(RETRY, 0, WALL)
-    assert watch.verdict(90_000)
-    watch.feed(DONE, 90_100, WALL)
+    watch.feed(RETRY, Ms(0), WALL)
+    assert watch.verdict(Ms(90_000))
+    watch.feed(DONE, Ms(90_100), WALL)
     assert watch.outcome(0, 0) is None
 
 
@@ -263,58 +264,60 @@ def test_by_default_nothing_but_a_refusal_or_a_loop_ends_an_agent() -> None:
     """A healthy agent may be silent and run for days."""
     watch = vigil()
     for number in range(5_000):
-        watch.feed(call(f"step {number}"), number, WALL)
+        watch.feed(call(f"step {number}"), Ms(number), WALL)
     assert watch.tool_calls == 5_000
-    assert watch.verdict(10 * 86_400_000) is None
-    assert watch.due(5_000) is None
+    assert watch.verdict(Ms(10 * 86_400_000)) is None
+    assert watch.due(Ms(5_000)) is None
 
 
 def test_an_agent_that_writes_nothing_is_stale() -> None:
     """Any output counts, and the clock starts with the agent."""
-    watch = vigil(terms=Terms(stale_after=10 * MINUTE))
-    assert watch.due(1_000) == 1_000 + 10 * MINUTE
-    watch.feed("", 5 * MINUTE, WALL)
-    assert watch.verdict(15 * MINUTE - 1) is None
-    verdict = watch.verdict(15 * MINUTE)
+    watch = vigil(terms=Terms(stale_after=Ms(10 * MINUTE)))
+    assert watch.due(Ms(1_000)) == 1_000 + 10 * MINUTE
+    watch.feed("", Ms(5 * MINUTE), WALL)
+    assert watch.verdict(Ms(15 * MINUTE - 1)) is None
+    verdict = watch.verdict(Ms(15 * MINUTE))
     assert verdict == Verdict("stale", "it wrote nothing for 10m; stale_after is 10m")
     assert watch.outcome(143, 15) == verdict
 
 
 def test_silence_after_a_refusal_is_a_matter_of_the_refusal() -> None:
     """A stale agent that was refused is parked, not failed."""
-    watch = vigil(terms=Terms(patience=30 * MINUTE, stale_after=10 * MINUTE))
-    watch.feed(RETRY, 0, WALL)
-    assert watch.due(0) == 10 * MINUTE
-    assert code(watch.verdict(10 * MINUTE)) == "rate_limited"
+    watch = vigil(terms=Terms(patience=Ms(30 * MINUTE), stale_after=Ms(10 * MINUTE)))
+    watch.feed(RETRY, Ms(0), WALL)
+    assert watch.due(Ms(0)) == 10 * MINUTE
+    assert code(watch.verdict(Ms(10 * MINUTE))) == "rate_limited"
 
 
 def test_an_agent_may_run_for_a_given_time() -> None:
     """From its start, whatever it writes."""
     watch = vigil(terms=Terms(max_runtime=MINUTE))
-    watch.feed(WORK, 60_500, WALL)
-    assert watch.verdict(60_999) is None
-    assert watch.due(60_999) == 61_000
-    assert watch.verdict(61_000) == Verdict("max_runtime", "it ran for 1m; max_runtime is 1m")
+    watch.feed(WORK, Ms(60_500), WALL)
+    assert watch.verdict(Ms(60_999)) is None
+    assert watch.due(Ms(60_999)) == 61_000
+    assert watch.verdict(Ms(61_000)) == Verdict("max_runtime", "it ran for 1m; max_runtime is 1m")
 
 
 def test_an_agent_may_make_a_given_number_of_tool_calls() -> None:
     """The one after the last ends it."""
     watch = vigil(terms=Terms(max_tool_calls=2))
     for number in range(2):
-        watch.feed(call(str(number)), number, WALL)
-    assert watch.verdict(3) is None
-    watch.feed(call("3"), 4, WALL)
-    assert watch.verdict(5) == Verdict("tool_calls", "it made 3 tool calls; max_tool_calls is 2")
+        watch.feed(call(str(number)), Ms(number), WALL)
+    assert watch.verdict(Ms(3)) is None
+    watch.feed(call("3"), Ms(4), WALL)
+    assert watch.verdict(Ms(5)) == Verdict(
+        "tool_calls", "it made 3 tool calls; max_tool_calls is 2"
+    )
 
 
 def test_the_same_tool_call_again_and_again_is_a_loop() -> None:
     """Only in a row: another call in between starts the count anew."""
     watch = vigil(terms=Terms(same_tool_calls=3))
     for command in ("ls", "ls", "pwd", "ls", "ls"):
-        watch.feed(call(command), 1, WALL)
-    assert watch.verdict(2) is None
-    watch.feed(call("ls"), 3, WALL)
-    assert watch.verdict(4) == Verdict(
+        watch.feed(call(command), Ms(1), WALL)
+    assert watch.verdict(Ms(2)) is None
+    watch.feed(call("ls"), Ms(3), WALL)
+    assert watch.verdict(Ms(4)) == Verdict(
         "tool_loop", "it made the same call of Bash 3 times in a row; same_tool_calls is 3"
     )
 
@@ -323,8 +326,8 @@ def test_a_tool_that_polls_makes_no_loop() -> None:
     """To ask for the output of a long command again and again is what it is for."""
     watch = vigil(terms=Terms(same_tool_calls=3))
     for _ in range(10):
-        watch.feed(call("id 1", "TaskOutput"), 1, WALL)
-    assert watch.verdict(2) is None
+        watch.feed(call("id 1", "TaskOutput"), Ms(1), WALL)
+    assert watch.verdict(Ms(2)) is None
     assert watch.tool_calls == 10
 
 
@@ -332,8 +335,8 @@ def test_loops_can_be_left_alone() -> None:
     """Off is off."""
     watch = vigil(terms=Terms(same_tool_calls=None))
     for _ in range(200):
-        watch.feed(call("ls"), 1, WALL)
-    assert watch.verdict(2) is None
+        watch.feed(call("ls"), Ms(1), WALL)
+    assert watch.verdict(Ms(2)) is None
 
 
 # What is remembered.
@@ -343,7 +346,7 @@ def test_the_first_session_is_kept() -> None:
     """What a tool prints later does not change it."""
     watch = vigil()
     for line in ("no session here", INIT, INIT.replace("s-1", "s-2")):
-        watch.feed(line, 1, WALL)
+        watch.feed(line, Ms(1), WALL)
     assert watch.session == "s-1"
 
 
@@ -366,17 +369,17 @@ def test_the_last_line_is_fit_to_be_shown(lines: list[str], shown: str) -> None:
     """Short, on one line, without what a terminal obeys and without keys."""
     watch = vigil("")
     for line in lines:
-        watch.feed(line, 1, WALL)
+        watch.feed(line, Ms(1), WALL)
     assert watch.last_line == shown
 
 
 def test_no_input_of_a_tool_is_kept() -> None:
     """Neither for budgets nor in a verdict."""
     watch = vigil(terms=Terms(same_tool_calls=2))
-    watch.feed(call("echo hunter2"), 1, WALL)
-    watch.feed(call("echo hunter2"), 1, WALL)
-    watch.feed("later", 1, WALL)
-    assert "hunter2" not in repr((vars(watch), watch.verdict(2)))
+    watch.feed(call("echo hunter2"), Ms(1), WALL)
+    watch.feed(call("echo hunter2"), Ms(1), WALL)
+    watch.feed("later", Ms(1), WALL)
+    assert "hunter2" not in repr((vars(watch), watch.verdict(Ms(2))))
 
 
 @given(
@@ -408,16 +411,16 @@ def test_whatever_is_fed_the_watch_keeps_its_word(
     now = 1_000
     for line in lines:
         now += steps
-        watch.feed(line, now, wall)
-        due = watch.due(now)
-        verdict = watch.verdict(now)
+        watch.feed(line, Ms(now), Seconds(wall))
+        due = watch.due(Ms(now))
+        verdict = watch.verdict(Ms(now))
         if verdict:
             assert due == now
             assert terms.park or not verdict.park
         elif due is None:
-            assert watch.verdict(now + 10**12) is None
+            assert watch.verdict(Ms(now + 10**12)) is None
         else:
-            assert watch.verdict(due - 1) is None
+            assert watch.verdict(Ms(due - 1)) is None
             assert watch.verdict(due)
         assert len(watch.last_line) <= 200
         assert watch.last_line.isprintable()
@@ -432,14 +435,17 @@ def test_whatever_is_fed_the_watch_keeps_its_word(
     "terms, warning",
     [
         (Terms(), ""),
-        (Terms(patience=29_999), "patience: refusals often ask for a longer wait than 30s"),
+        (Terms(patience=Ms(29_999)), "patience: refusals often ask for a longer wait than 30s"),
         (
-            Terms(stale_after=300_000),
+            Terms(stale_after=Ms(300_000)),
             "stale_after: a working agent may be silent for longer than 5m",
         ),
-        (Terms(stale_after=600_000), ""),
-        (Terms(max_runtime=300_000), "max_runtime: agents run for hours, and are ended after 5m"),
-        (Terms(max_runtime=1_800_000), ""),
+        (Terms(stale_after=Ms(600_000)), ""),
+        (
+            Terms(max_runtime=Ms(300_000)),
+            "max_runtime: agents run for hours, and are ended after 5m",
+        ),
+        (Terms(max_runtime=Ms(1_800_000)), ""),
         (Terms(max_tool_calls=200), "max_tool_calls: 200 tool calls are about 9m of work"),
         (Terms(max_tool_calls=1_000), ""),
         (Terms(same_tool_calls=2), "same_tool_calls: 2 tool calls are soon made"),

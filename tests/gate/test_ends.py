@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from headgate import Gate, GateClosedError, HeadgateError, HoldExpiredError, Lease
+from headgate.core.times import Seconds
 from tests.support import LONG, Box, until
 
 pytestmark = pytest.mark.usefixtures("steady")
@@ -165,6 +166,8 @@ def test_a_fork_beside_a_busy_gate_does_not_hang(box: Box) -> None:
     """A fork may come while another thread is in a transaction; the child still gets its error."""
     script = """
 import signal
+
+from headgate.core.times import Seconds
 stop = False
 def busy():
     while not stop:
@@ -255,7 +258,7 @@ def _end_at_once(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     holdings = gate._runtime.holdings
     hold = holdings.hold
 
-    def hold_and_end(lease: Lease, max_hold: float | None) -> None:
+    def hold_and_end(lease: Lease, max_hold: Seconds | None) -> None:
         hold(lease, max_hold)
         lease.end(HoldExpiredError("held longer than its pool's max_hold"))
 

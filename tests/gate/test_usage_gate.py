@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from headgate import Gate, NoRoomError
+from headgate.core.times import Ms
 from headgate.gate import poller
 from headgate.ledger.watch import Plan
 from tests.gate.conftest import Opener
@@ -192,10 +193,10 @@ def test_who_lacks_the_key_looks_again_after_a_second(open_gate: Opener) -> None
     before = time.monotonic()
     assert gate.capacity("u/m").code == "no_reading"
     asking = gate._runtime.poller
-    asking.plan(Plan(on_watch=True, polls={"u": 0, "v": 0}))
+    asking.plan(Plan(on_watch=True, polls={"u": Ms(0), "v": Ms(0)}))
     due = dict(asking._due)
     assert due["u"] >= before + 1
-    asking.plan(Plan(on_watch=True, polls={"u": 0, "v": 0}))
+    asking.plan(Plan(on_watch=True, polls={"u": Ms(0), "v": Ms(0)}))
     assert asking._due == due, "what is due is not put off by looking again"
 
 

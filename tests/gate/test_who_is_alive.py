@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 import pytest
 
+from headgate.core.times import Ms
 from headgate.gate.roll import FolderRoll, HomeRoll
 from headgate.gate.strays import MARK
 from headgate.ledger.rows import Census, Member
@@ -213,7 +214,7 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
 
 
 def ask(census: Census, id: str, marks: list[str]) -> Answer:
-    row = Member(id, "m", 1, "", 0)
+    row = Member(id, "m", 1, "", Ms(0))
     dead = census.dead([(row, lambda: marks)])
     return Answer(census.listening(id), census.alive(id), dead == [id])
 
@@ -241,8 +242,8 @@ def test_each_is_judged_by_itself(stage: Stage) -> None:
         raise AssertionError("nobody needs to know")
 
     rows = [
-        (Member(lives, "m", 1, "", 0), no_marks),
-        (Member(ended, "m", 1, "", 0), lambda: marks),
+        (Member(lives, "m", 1, "", Ms(0)), no_marks),
+        (Member(ended, "m", 1, "", Ms(0)), lambda: marks),
     ]
     assert stage.census.dead(rows) == [ended]
 

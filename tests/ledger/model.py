@@ -9,6 +9,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from headgate.core.times import Ms
+
 FOREVER = 2**62
 
 LIMITS: dict[str, int | None] = {
@@ -19,7 +21,7 @@ LIMITS: dict[str, int | None] = {
     "b": 3,
     "b/z": None,
 }
-COOLDOWNS = {"a/x*": 500}
+COOLDOWNS = {"a/x*": Ms(500)}
 RESERVE = {"b": {"interactive": 1}}
 KEYS: dict[str, list[str]] = {
     "": ["host"],

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pytest
 
 from headgate.core.pools import Declared
+from headgate.core.times import Ms, Seconds
 from headgate.core.views import PoolStatus
 from headgate.ledger import admit, leave, look, tune
 from headgate.ledger.admit import Request
@@ -36,7 +37,7 @@ class World:
         self.pages = Pages({}, STEADY)
         for member in ("p", "q", "r"):
             self.census.join(member)
-            row = Member(member, "m", 1, "", 0)
+            row = Member(member, "m", 1, "", Ms(0))
             self.run(partial(_join, row=row))
 
     def pools(self, limits: dict[str, int], **more: Declared) -> None:
@@ -45,7 +46,7 @@ class World:
 
     def run(self, do: Callable[[Ledger], T]) -> T:
         with self.store.transaction(write=True) as tx:
-            ledger = Ledger(tx, self.pages, self.now, self.census, "m")
+            ledger = Ledger(tx, self.pages, Ms(self.now), self.census, "m")
             result = do(ledger)
             while ledger.unsettled:
                 admit.settle(ledger)
@@ -55,7 +56,7 @@ class World:
 
     def read(self, do: Callable[[Ledger], T]) -> T:
         with self.store.transaction(write=False) as tx:
-            return do(Ledger(tx, self.pages, self.now, self.census, "m"))
+            return do(Ledger(tx, self.pages, Ms(self.now), self.census, "m"))
 
     def ask(self, key: str = "a/x", member: str = "p", machine: str = "m", **more: Any) -> int:  # noqa: ANN401
         request = Request(key, member, machine, **{"since": self.now, **more})
@@ -78,10 +79,10 @@ class World:
         return [row.id for row in self.queue()]
 
     def queue(self) -> tuple[Any, ...]:
-        return self.read(lambda ledger: look.queue(ledger, 0.0)).waiting
+        return self.read(lambda ledger: look.queue(ledger, Seconds(0.0))).waiting
 
     def pool(self, name: str) -> PoolStatus:
-        status = self.read(lambda ledger: look.status(ledger, 0.0))
+        status = self.read(lambda ledger: look.status(ledger, Seconds(0.0)))
         return next(one for one in status.pools if one.pool == name)
 
     def use(self, name: str) -> int:
@@ -116,7 +117,7 @@ def test_a_seat_of_a_pool_that_only_a_view_names_is_handed_on(world: World) -> N
     assert world.waiting() == [second]
 
     def swap(ledger: Ledger) -> None:
-        look.queue(ledger, 0.0)
+        look.queue(ledger, Seconds(0.0))
         leave.release(ledger, first)
 
     world.run(swap)
@@ -127,8 +128,8 @@ def test_a_seat_of_a_pool_that_only_a_view_names_is_handed_on(world: World) -> N
 def test_a_view_counts_work_of_those_who_do_not_share_it(world: World, *, at_once: bool) -> None:
     """Seats taken a moment ago by work without the view count in the pool that only it names."""
     world.pools({})
-    plain = Request("b/z", "p", "m", since=1)
-    viewing = Request("b/z", "q", "m", since=2, view="b/z=1")
+    plain = Request("b/z", "p", "m", since=Ms(1))
+    viewing = Request("b/z", "q", "m", since=Ms(2), view="b/z=1")
     if not at_once:
         world.run(lambda ledger: tune.pause(ledger, "host", None))
     first, second = world.run(lambda ledger: [admit.ask(ledger, one) for one in (plain, viewing)])
@@ -206,7 +207,7 @@ def test_a_borrower_counts_for_its_own_class(world: World) -> None:
 
 def test_only_the_freed_part_of_a_family_rests(world: World) -> None:
     """A cooldown applies to seats that nobody of the family goes on using."""
-    world.pools({}, a=Declared(limit=5, cooldown=1_000))
+    world.pools({}, a=Declared(limit=5, cooldown=Ms(1_000)))
     parent = world.ask()
     child = world.ask(lender=parent, weight=3)
 
@@ -262,18 +263,18 @@ def test_positions_are_the_same_however_one_asks(world: World) -> None:
     heavy = world.ask("b/z", weight=2)
     mine = world.ask("b/z", view="b/z=1")
     by_list = {row.id: row.position for row in world.queue()}
-    one_by_one = world.read(lambda ledger: look.waiting(ledger, [heavy, mine], 0.0))
+    one_by_one = world.read(lambda ledger: look.waiting(ledger, [heavy, mine], Seconds(0.0)))
     assert by_list == {id: row.position for id, row in one_by_one.items()} == {heavy: 1, mine: 2}
 
 
 def test_positions_agree_when_nothing_blocks_any_more(world: World) -> None:
     """Between the end of a pause and the moment someone notices, the line is still in order."""
     world.run(lambda ledger: tune.unset_limit(ledger, "host"))
-    world.run(lambda ledger: tune.pause(ledger, "host", 100))
+    world.run(lambda ledger: tune.pause(ledger, "host", Ms(100)))
     ids = [world.ask() for _ in range(3)]
     world.now += 1_000
     by_list = {row.id: row.position for row in world.queue()}
-    one_by_one = world.read(lambda ledger: look.waiting(ledger, ids, 0.0))
+    one_by_one = world.read(lambda ledger: look.waiting(ledger, ids, Seconds(0.0)))
     assert (
         by_list
         == {id: row.position for id, row in one_by_one.items()}
@@ -347,7 +348,7 @@ def test_a_new_pool_counts_what_runs_already(world: World) -> None:
 def test_a_cooldown_without_a_limit_imposes_none(world: World) -> None:
     """Seats freed where no limit is do not rest; once there is one, those freed afterwards do."""
     world.pools({})
-    world.run(lambda ledger: tune.set_cooldown(ledger, "a", 1_000))
+    world.run(lambda ledger: tune.set_cooldown(ledger, "a", Ms(1_000)))
     world.release(world.ask())
     world.run(lambda ledger: tune.set_limit(ledger, "a", 1))
     first = world.ask()
@@ -363,9 +364,9 @@ def test_a_cooldown_without_a_limit_imposes_none(world: World) -> None:
 def test_a_changed_cooldown_leaves_resting_seats_alone(world: World) -> None:
     """A seat rests as long as was said when it was freed."""
     world.pools({"a": 1})
-    world.run(lambda ledger: tune.set_cooldown(ledger, "a", 1_000))
+    world.run(lambda ledger: tune.set_cooldown(ledger, "a", Ms(1_000)))
     world.release(world.ask())
-    world.run(lambda ledger: tune.set_cooldown(ledger, "a", 0))
+    world.run(lambda ledger: tune.set_cooldown(ledger, "a", Ms(0)))
     waits = world.ask()
     assert world.waiting() == [waits]
     world.now += 999

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from headgate.core.keys import matches
 from headgate.core.pools import Declared
+from headgate.core.times import Ms
 from headgate.core.views import explain
 from headgate.errors import TooHeavyError
 from headgate.ledger import admit, jobs, leave, look, tune
@@ -102,19 +103,19 @@ class Street(Yard):
         self.limits = declared
         self.pools(
             {name: declared[name] for name in ("host", "*/x", "a/y")},
-            a=Declared(limit=declared["a"], cooldown=50),
+            a=Declared(limit=declared["a"], cooldown=Ms(50)),
             b=Declared(limit=declared["b"], reserve=(("interactive", 1), ("background", 1))),
-            r=Declared(limit=declared["r"], spacing=80, tpm=100),
-            s=Declared(limit=declared["s"], adapt="learn", cooldown=0),
+            r=Declared(limit=declared["r"], spacing=Ms(80), tpm=100),
+            s=Declared(limit=declared["s"], adapt="learn", cooldown=Ms(0)),
         )
-        self.run(lambda ledger: ledger.tx.add_member(Member("far", "n", 1, "", 0)))
+        self.run(lambda ledger: ledger.tx.add_member(Member("far", "n", 1, "", Ms(0))))
 
     def run(self, do: Callable[[Ledger], T]) -> T:
         """One transaction; one by a process that does not know the limits settles nothing."""
         if self.settles:
             return super().run(do)
         with self.store.transaction(write=True) as tx:
-            ledger = Ledger(tx, self.pages, self.now, self.census, "m")
+            ledger = Ledger(tx, self.pages, Ms(self.now), self.census, "m")
             result = do(ledger)
             jobs.pick_up(ledger)
             return result
@@ -143,7 +144,7 @@ class Street(Yard):
             case "time":
                 self.now += one.pick
             case "pause":
-                self.run(lambda ledger: tune.pause(ledger, one.key, one.pick * 30))
+                self.run(lambda ledger: tune.pause(ledger, one.key, Ms(one.pick * 30)))
             case "resize":
                 self.run(lambda ledger: tune.set_limit(ledger, one.key, one.pick or 1))
             case "work":
@@ -167,7 +168,7 @@ class Street(Yard):
             machine="n" if member == "far" else "m",
             weight=one.weight,
             urgency=-one.priority,
-            since=self.now - one.ago,
+            since=Ms(self.now - one.ago),
             view=one.view,
             lender=held[-one.lender] if 0 < one.lender <= len(held) else 0,
             tokens=one.tokens,
@@ -271,7 +272,7 @@ def check_plan(it: Street, candidates: list[Step]) -> None:
 
 def check_spot(it: Street, row: Any, one: Forecast) -> None:  # noqa: ANN401
     """Whoever has to wait hears what was planned."""
-    said = "; ".join(explain(reason, it.now) for reason in one.reasons)
+    said = "; ".join(explain(reason, Ms(it.now)) for reason in one.reasons)
     assert (said, one.position) == (row.reason, row.position)
 
 

@@ -7,6 +7,7 @@ import pytest
 from headgate.core.jobs import End, Outcome
 from headgate.core.jobstates import ENDED
 from headgate.core.leases import EndCause, EndRequest, relief
+from headgate.core.times import Ms
 from headgate.errors import UsageError
 from headgate.gate import max_hold
 from headgate.ledger import hands, jobtime, leave
@@ -155,7 +156,7 @@ def test_a_move_takes_nothing_from_a_job(yard: Yard) -> None:
     yard.do(hands.move, id, urgency=-1, first=False)
     assert yard.row(id) == before._replace(urgency=-1)
     yard.do(hands.move, id, urgency=None, first=True)
-    assert yard.row(id)._replace(since=0, urgency=0) == before._replace(since=0)
+    assert yard.row(id)._replace(since=Ms(0), urgency=0) == before._replace(since=Ms(0))
     assert yard.queue()[0].waited == 3.0
 
 
@@ -376,8 +377,8 @@ def test_old_jobs_are_forgotten(yard: Yard) -> None:
     assert yard.run(lambda ledger: jobtime.age_out(ledger, ledger.now)) == [first]
     assert yard.read(lambda ledger: ledger.tx.job(first)) is None
     assert yard.attempts(first) == []
-    assert yard.run(lambda ledger: jobtime.age_out(ledger, ledger.now + 1)) == [second]
-    assert yard.run(lambda ledger: jobtime.age_out(ledger, ledger.now + 1)) == []
+    assert yard.run(lambda ledger: jobtime.age_out(ledger, Ms(ledger.now + 1))) == [second]
+    assert yard.run(lambda ledger: jobtime.age_out(ledger, Ms(ledger.now + 1))) == []
     assert yard.state(running, waiting) == "running queued"
     assert yard.submit() > waiting, "an id is never used again"
 

@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from headgate.core.jobs import Job, Spec, load
 from headgate.core.jobstates import ENDED, Place, State, Timer, Word
 from headgate.core.pools import Declared
+from headgate.core.times import Ms, Seconds
 from headgate.errors import UsageError
 from headgate.gate.cancel import _ask_to_end
 from headgate.gate.crew import _Finish
@@ -79,7 +80,7 @@ class JobMachine(RuleBasedStateMachine):
         answers = []
         for store, pages in self.stores:
             with store.transaction(write=True) as tx:
-                ledger = Ledger(tx, pages, self.now, self.census, "m")
+                ledger = Ledger(tx, pages, Ms(self.now), self.census, "m")
                 said = [_tried(do, ledger) for do in several]
                 _close(ledger)
                 if conclude is not None:
@@ -131,7 +132,7 @@ class JobMachine(RuleBasedStateMachine):
         weight: int,
         hold: bool,  # noqa: FBT001 - by name
         after: list[int],
-        expires: int | None,
+        expires: Ms | None,
         retries: int,
         attempts: int,
         models: tuple[str, ...],
@@ -144,7 +145,7 @@ class JobMachine(RuleBasedStateMachine):
             "/",
             expires=expires,
             models=models,
-            fallback_after=5_000,
+            fallback_after=Ms(5_000),
             escalate=escalate,
             retries=retries,
             attempts=attempts,
@@ -152,7 +153,7 @@ class JobMachine(RuleBasedStateMachine):
         key = models[0] if models else key
         weight = 1 if "a/x" in (key, *models) else weight
         needs = tuple(dict.fromkeys(self.pick(one) for one in after if self.known()))
-        draft = Draft(spec, key, urgency, 0, weight, label="agent", after=needs, hold=hold)
+        draft = Draft(spec, key, urgency, Ms(0), weight, label="agent", after=needs, hold=hold)
         if crash:
             self._crash(lambda ledger: jobs.submit(ledger, draft))
         else:
@@ -162,7 +163,7 @@ class JobMachine(RuleBasedStateMachine):
         for store, pages in self.stores:
             try:
                 with store.transaction(write=True) as tx:
-                    ledger = Ledger(tx, pages, self.now, self.census, "m")
+                    ledger = Ledger(tx, pages, Ms(self.now), self.census, "m")
                     do(ledger)
                     _close(ledger)
                     burnt = tx.next_id()
@@ -177,7 +178,9 @@ class JobMachine(RuleBasedStateMachine):
         """Somebody who waits in person asks for a seat."""
         names = [name for name in self.alive(workers=False) if name.startswith("p")]
         if names:
-            request = Request(key, names[pick % len(names)], "m", urgency=urgency, since=self.now)
+            request = Request(
+                key, names[pick % len(names)], "m", urgency=urgency, since=Ms(self.now)
+            )
             self.transact(lambda ledger: admit.ask(ledger, request))
 
     @rule(pick=picks)
@@ -325,7 +328,7 @@ class JobMachine(RuleBasedStateMachine):
     def age_out(self) -> None:
         """Old jobs are forgotten."""
         before = self.now - 600_000
-        self.transact(lambda ledger: jobtime.age_out(ledger, before))
+        self.transact(lambda ledger: jobtime.age_out(ledger, Ms(before)))
 
     @rule()
     def tidy(self) -> None:
@@ -333,7 +336,7 @@ class JobMachine(RuleBasedStateMachine):
         self.transact(_tidy, jobtime.tick)
         for store, pages in self.stores:
             with store.transaction(write=False) as tx:
-                ledger = Ledger(tx, pages, self.now, self.census, "m")
+                ledger = Ledger(tx, pages, Ms(self.now), self.census, "m")
                 assert not Survey(ledger).stuck, "a free seat, an eligible waiter, and no grant"
                 members = {row.id for row in tx.members()}
                 assert {row.member for row in tx.leases(0, 999)} <= members
@@ -347,21 +350,21 @@ class JobMachine(RuleBasedStateMachine):
 
     def _all(self, store: Store, pages: Pages) -> dict[str, Any]:
         with store.transaction(write=False) as tx:
-            ledger = Ledger(tx, pages, self.now, self.census, "m")
+            ledger = Ledger(tx, pages, Ms(self.now), self.census, "m")
             known = _known(tx)
             lines = [row for lane in tx.lanes() for row in tx.page(lane.id, None, 9_999)]
             return {
                 "jobs": known,
                 "attempts": [tx.attempts(row.id) for row in known],
                 "needs": [(tx.needs_of(row.id), tx.needed_by(row.id)) for row in known],
-                "due": (tx.next_due(), [row.id for row in tx.due_jobs(self.now, 9_999)]),
+                "due": (tx.next_due(), [row.id for row in tx.due_jobs(Ms(self.now), 9_999)]),
                 "leases": tx.leases(0, 9_999),
                 "tickets": sorted(row._replace(lane=0) for row in lines),
                 "members": tx.members(),
                 "events": [row[1:] for row in tx.events(-1, 9_999, 0)],
-                "shown": joblook.some(ledger, known, 0.0),
-                "aside": joblook.aside(ledger, 0.0, 9_999),
-                "queue": look.queue(ledger, 0.0, 9_999),
+                "shown": joblook.some(ledger, known, Seconds(0.0)),
+                "aside": joblook.aside(ledger, Seconds(0.0), 9_999),
+                "queue": look.queue(ledger, Seconds(0.0), 9_999),
             }
 
     @invariant()

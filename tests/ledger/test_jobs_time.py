@@ -4,6 +4,7 @@ import pytest
 
 from headgate.core.jobs import Spec, backoff
 from headgate.core.pools import Declared
+from headgate.core.times import Ms
 from headgate.ledger import admit, hands, jobtime, leave, tune
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
@@ -131,7 +132,7 @@ def test_a_parked_job_comes_back(yard: Yard) -> None:
 
 def test_a_backoff_grows_and_is_bounded() -> None:
     """It doubles up to the longest, and differs by job."""
-    spec = Spec((), "", backoff=1_000, longest_backoff=60_000)
+    spec = Spec((), "", backoff=Ms(1_000), longest_backoff=Ms(60_000))
     waits = [backoff(spec, 251, parks) for parks in range(1, 60)]
     assert waits[:4] == [1_000, 2_000, 4_000, 8_000]
     assert waits == sorted(waits)
@@ -328,7 +329,7 @@ def test_nobody_needs_to_be_there(yard: Yard, *, held: bool) -> None:
     id = yard.submit(expires=1_000, hold=held)
     yard.now += DAY
     assert yard.read(jobtime.due)
-    person = Request("a/x", "p", "m", since=yard.now)
+    person = Request("a/x", "p", "m", since=Ms(yard.now))
 
     def catch_up(ledger: Ledger) -> None:
         leave.sweep(ledger)

@@ -19,6 +19,7 @@ from headgate.core.signals import (
     Reading,
     Signal,
 )
+from headgate.core.times import Ms
 from headgate.errors import UsageError
 from headgate.ledger import admit, learn, leave, metering, outlook, tune, upstream, watch
 from headgate.ledger.admit import Request
@@ -30,7 +31,7 @@ from headgate.store.sqlite import SqliteStore
 from tests.ledger.test_cases import World
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
-SOURCE = UsageSource("json", url="http://127.0.0.1/usage", used="n", every=2_000)
+SOURCE = UsageSource("json", url="http://127.0.0.1/usage", used="n", every=Ms(2_000))
 
 
 class Lab(World):
@@ -63,7 +64,7 @@ class Lab(World):
         lease: int = 0,
         *,
         pool: str = "",
-        retry_after: int | None = None,
+        retry_after: Ms | None = None,
         account: bool = False,
     ) -> str:
         signal = Signal(kind, retry_after, account=account)
@@ -84,7 +85,7 @@ class Lab(World):
         def record(ledger: Ledger) -> None:
             asked = ledger.now - ago
             upstream.record(
-                ledger, pool, reading, asked=asked, problem="" if reading else "timeout"
+                ledger, pool, reading, asked=Ms(asked), problem="" if reading else "timeout"
             )
 
         self.run(record)
@@ -116,7 +117,7 @@ class Lab(World):
         self.census.end(member)
         self.tidy()
         self.census.join(member)
-        self.run(lambda ledger: ledger.tx.add_member(Member(member, "m", 1, "", 0)))
+        self.run(lambda ledger: ledger.tx.add_member(Member(member, "m", 1, "", Ms(0))))
 
     def kinds(self) -> list[str]:
         return self.read(lambda ledger: [row.kind for row in ledger.tx.events(-1, 999, 0)])
@@ -137,7 +138,7 @@ class Lab(World):
 @pytest.fixture(params=["memory", "sqlite"])
 def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     it = Lab(request.param, tmp_path)
-    it.declare(a=Declared(limit=4, cooldown=0))
+    it.declare(a=Declared(limit=4, cooldown=Ms(0)))
     yield it
     it.store.close()
 
@@ -165,7 +166,7 @@ def test_one_request_refused_twice_is_one_incident(lab: Lab) -> None:
     """The client tries again by itself, and tells it again."""
     id = lab.ask()
     for _ in range(5):
-        lab.tell(CONCURRENCY, id, retry_after=0)
+        lab.tell(CONCURRENCY, id, retry_after=Ms(0))
         lab.now += 500
     assert lab.learned().epoch == 1
 
@@ -173,21 +174,21 @@ def test_one_request_refused_twice_is_one_incident(lab: Lab) -> None:
 def test_a_refusal_much_later_is_another_incident(lab: Lab) -> None:
     """An agent that was let in long ago goes on sending, under what is so now."""
     ids = lab.fill(4)
-    lab.tell(CONCURRENCY, ids[0], retry_after=0)
+    lab.tell(CONCURRENCY, ids[0], retry_after=Ms(0))
     lab.now += 4_999
-    lab.tell(CONCURRENCY, ids[1], retry_after=0)
+    lab.tell(CONCURRENCY, ids[1], retry_after=Ms(0))
     assert lab.limit() == 3
     lab.now += 1
-    lab.tell(CONCURRENCY, ids[1], retry_after=0)
+    lab.tell(CONCURRENCY, ids[1], retry_after=Ms(0))
     assert lab.limit() == 3, "four are running where three may be: it is the same incident"
     lab.release(ids[3])
     lab.now += 5_000
-    lab.tell(CONCURRENCY, ids[1], retry_after=0)
+    lab.tell(CONCURRENCY, ids[1], retry_after=Ms(0))
     assert (lab.limit(), lab.learned().epoch) == (1, 2)
 
 
 @pytest.mark.parametrize("retry_after", [None, 0, 1, 30_000, HOUR, LONGEST_PAUSE, 400 * DAY])
-def test_no_header_keeps_a_cut_away(lab: Lab, retry_after: int | None) -> None:
+def test_no_header_keeps_a_cut_away(lab: Lab, retry_after: Ms | None) -> None:
     """Each refusal of something sent after the last cut is a cut, whatever it asks for."""
     limits: list[int | None] = []
     for _ in range(3):
@@ -209,9 +210,7 @@ def test_no_header_keeps_a_cut_away(lab: Lab, retry_after: int | None) -> None:
     [(None, 30_000), (0, 0), (1, 1), (HOUR, HOUR), (400 * DAY, DAY), (-5, 0)],
 )
 @pytest.mark.parametrize("kind", [CONCURRENCY, RATE, QUOTA, OVERLOADED])
-def test_how_long_a_refusal_pauses(
-    lab: Lab, kind: str, retry_after: int | None, pause: int
-) -> None:
+def test_how_long_a_refusal_pauses(lab: Lab, kind: str, retry_after: Ms | None, pause: int) -> None:
     """As long as it says, thirty seconds if it does not, never longer than a day."""
     lab.tell(kind, lab.ask(), retry_after=retry_after)
     assert lab.paused() == pause
@@ -223,30 +222,30 @@ def test_other_refusals_never_touch_the_limit(lab: Lab, kind: str) -> None:
     before = lab.learned()
     ids = [lab.ask() for _ in range(4)]
     for id in (*ids, *ids):
-        lab.tell(kind, id, retry_after=5_000)
-        lab.tell(kind, pool="a", retry_after=5_000)
+        lab.tell(kind, id, retry_after=Ms(5_000))
+        lab.tell(kind, pool="a", retry_after=Ms(5_000))
     assert lab.learned() == before
     assert lab.paused() == 5_000
 
 
 def test_a_pause_only_moves_forward(lab: Lab) -> None:
     """A shorter one changes nothing, a longer one does, a person ends it."""
-    lab.tell(RATE, pool="a", retry_after=HOUR)
-    lab.tell(RATE, pool="a", retry_after=MINUTE)
-    lab.tell(CONCURRENCY, lab.ask(), retry_after=1)
+    lab.tell(RATE, pool="a", retry_after=Ms(HOUR))
+    lab.tell(RATE, pool="a", retry_after=Ms(MINUTE))
+    lab.tell(CONCURRENCY, lab.ask(), retry_after=Ms(1))
     assert lab.paused() == HOUR
-    lab.tell(QUOTA, pool="a", retry_after=2 * HOUR)
+    lab.tell(QUOTA, pool="a", retry_after=Ms(2 * HOUR))
     assert lab.paused() == 2 * HOUR
     assert lab.run(lambda ledger: tune.resume(ledger, "a"))
     assert lab.paused() == 0
-    lab.tell(RATE, pool="a", retry_after=MINUTE)
+    lab.tell(RATE, pool="a", retry_after=Ms(MINUTE))
     assert lab.paused() == MINUTE
 
 
 def test_a_persons_pause_is_not_shortened(lab: Lab) -> None:
     """Until resumed means until resumed."""
     lab.run(lambda ledger: tune.pause(ledger, "a", None, "mine"))
-    lab.tell(RATE, pool="a", retry_after=1)
+    lab.tell(RATE, pool="a", retry_after=Ms(1))
     lab.wait(2 * DAY)
     assert lab.pool("a").paused
     assert lab.pool("a").notice == "mine"
@@ -254,7 +253,7 @@ def test_a_persons_pause_is_not_shortened(lab: Lab) -> None:
 
 def test_those_who_wait_know_until_when(lab: Lab) -> None:
     """The reason names the pool, what upstream said, and how much longer."""
-    lab.tell(QUOTA, pool="a", retry_after=2 * HOUR)
+    lab.tell(QUOTA, pool="a", retry_after=Ms(2 * HOUR))
     lab.ask()
     (row,) = lab.queue()
     assert row.code == "pool_paused"
@@ -277,7 +276,7 @@ def test_a_signal_of_a_lease_that_is_gone_says_nothing(lab: Lab) -> None:
 
 def test_an_acceptance_without_a_lease_says_nothing(lab: Lab) -> None:
     """Somebody was let in somewhere; the pool learns from its own only."""
-    lab.tell(CONCURRENCY, lab.ask(), retry_after=0)
+    lab.tell(CONCURRENCY, lab.ask(), retry_after=Ms(0))
     before = lab.learned()
     lab.tell(ACCEPTED, pool="a")
     assert lab.learned() == before
@@ -296,7 +295,7 @@ def cut(lab: Lab, to: int) -> list[int]:
             lab.release(id)
         ids = lab.fill(min(to, lab.limit() or 0))
         extra = lab.ask()
-        lab.tell(CONCURRENCY, extra, retry_after=0)
+        lab.tell(CONCURRENCY, extra, retry_after=Ms(0))
         lab.release(extra)
     assert lab.limit() == to
     return ids
@@ -350,7 +349,7 @@ def test_a_probe_that_hit_something_else_is_forgotten(lab: Lab, kind: str) -> No
     lab.wait(DAY)
     before = lab.learned()
     assert before.probe == probe
-    lab.tell(kind, probe, retry_after=SECOND)
+    lab.tell(kind, probe, retry_after=Ms(SECOND))
     assert lab.learned() == before._replace(probe=0)
     lab.release(probe)
     other = lab.ask()
@@ -365,7 +364,7 @@ def test_a_probe_that_gets_in_at_the_second_try_proves_nothing(lab: Lab, kind: s
     probe = lab.ask()
     lab.wait(DAY)
     assert lab.learned().probe == probe
-    lab.tell(kind, probe, retry_after=0)
+    lab.tell(kind, probe, retry_after=Ms(0))
     lab.tell(ACCEPTED, probe)
     assert lab.limit() == 2
 
@@ -409,7 +408,7 @@ def test_a_killed_probe_of_a_store_that_was_shut(lab: Lab) -> None:
 def test_a_restart_in_the_middle_of_a_penalty(lab: Lab) -> None:
     """The pause, the limit and who waits come back as they were."""
     ids = [lab.ask() for _ in range(4)]
-    lab.tell(CONCURRENCY, ids[0], retry_after=5 * HOUR)
+    lab.tell(CONCURRENCY, ids[0], retry_after=Ms(5 * HOUR))
     waits = lab.ask(member="q")
     before = lab.learned(), lab.paused(), lab.pool("a")
     lab.restart()
@@ -426,11 +425,11 @@ def test_a_restart_in_the_middle_of_a_penalty(lab: Lab) -> None:
 def test_a_stale_refusal_after_a_restart(lab: Lab) -> None:
     """Which epoch a request was sent in is kept with it."""
     ids = [lab.ask() for _ in range(4)]
-    lab.tell(CONCURRENCY, ids[0], retry_after=0)
+    lab.tell(CONCURRENCY, ids[0], retry_after=Ms(0))
     lab.restart()
     before = lab.learned()
     for id in ids[1:]:
-        lab.tell(CONCURRENCY, id, retry_after=0)
+        lab.tell(CONCURRENCY, id, retry_after=Ms(0))
     assert lab.learned() == before._replace(refusals=4)
 
 
@@ -438,7 +437,7 @@ def test_after_a_cut_levels_are_entered_one_by_one(lab: Lab) -> None:
     """The next waits for the answer of the one before, or for half a minute of silence."""
     ids = [lab.ask() for _ in range(4)]
     lab.tell(ACCEPTED, ids[0])
-    lab.tell(CONCURRENCY, ids[3], retry_after=0)
+    lab.tell(CONCURRENCY, ids[3], retry_after=Ms(0))
     for id in ids:
         lab.release(id)
     first, second, third = (lab.ask() for _ in range(3))
@@ -455,7 +454,7 @@ def test_after_a_cut_levels_are_entered_one_by_one(lab: Lab) -> None:
 def test_nobody_waits_for_answers_that_are_never_told(lab: Lab) -> None:
     """Where only refusals are reported, a cut leaves as many seats as it says."""
     ids = [lab.ask() for _ in range(4)]
-    lab.tell(CONCURRENCY, ids[3], retry_after=0)
+    lab.tell(CONCURRENCY, ids[3], retry_after=Ms(0))
     for id in ids:
         lab.release(id)
     later = [lab.ask() for _ in range(3)]
@@ -465,7 +464,7 @@ def test_nobody_waits_for_answers_that_are_never_told(lab: Lab) -> None:
 def test_what_ran_for_long_was_accepted(lab: Lab) -> None:
     """Silence counts at the end of a lease too, where somebody reports; a short one is none."""
     ids = [lab.ask() for _ in range(4)]
-    lab.tell(CONCURRENCY, ids[3], retry_after=0)
+    lab.tell(CONCURRENCY, ids[3], retry_after=Ms(0))
     for id in ids:
         lab.release(id)
     for held, best in ((29_999, 0), (30_000, 1)):
@@ -478,7 +477,7 @@ def test_what_ran_for_long_was_accepted(lab: Lab) -> None:
 def test_a_hook_knows_no_level(lab: Lab) -> None:
     """One seat of four is in use: a refusal that names no request takes one off, not three."""
     lab.ask()
-    lab.run(lambda ledger: learn.report(ledger, Signal(CONCURRENCY, 0), pool="a"))
+    lab.run(lambda ledger: learn.report(ledger, Signal(CONCURRENCY, Ms(0)), pool="a"))
     assert lab.limit() == 3
 
 
@@ -486,7 +485,7 @@ def test_what_was_sent_before_a_hand_set_limit_is_an_echo(lab: Lab) -> None:
     """Nothing had been learned so far: the person's word counts all the same."""
     ids = [lab.ask() for _ in range(4)]
     lab.run(lambda ledger: tune.set_limit(ledger, "a", 3))
-    lab.tell(CONCURRENCY, ids[3], retry_after=0)
+    lab.tell(CONCURRENCY, ids[3], retry_after=Ms(0))
     assert lab.limit() == 3
 
 
@@ -504,7 +503,7 @@ def test_silence_is_consent_only_where_somebody_reports(lab: Lab) -> None:
 
 def test_silence_says_nothing_where_nobody_reports(lab: Lab) -> None:
     """A pool that finds its own limit stays where it began, with one probe out."""
-    lab.declare(a=Declared(limit="learn", cooldown=0))
+    lab.declare(a=Declared(limit="learn", cooldown=Ms(0)))
     lab.ask()
     for _ in range(9):
         lab.ask()
@@ -515,7 +514,7 @@ def test_silence_says_nothing_where_nobody_reports(lab: Lab) -> None:
 
 def test_a_limit_that_is_found(lab: Lab) -> None:
     """Nothing is said: one by one upwards, until one is refused."""
-    lab.declare(a=Declared(limit="learn", cooldown=0))
+    lab.declare(a=Declared(limit="learn", cooldown=Ms(0)))
     ids = lab.fill(7)
     assert lab.limit() == 7
     refused = lab.ask()
@@ -528,7 +527,7 @@ def test_a_limit_that_is_found(lab: Lab) -> None:
 
 def test_resting_seats_make_three_answers_of_one(lab: Lab) -> None:
     """While seats rest, upstream may still count them: a probe's acceptance proves less."""
-    lab.declare(a=Declared(limit="learn", cooldown=2_000))
+    lab.declare(a=Declared(limit="learn", cooldown=Ms(2_000)))
     for _ in range(2):
         lab.fill(1)
     lab.release(lab.held()[0])
@@ -549,9 +548,9 @@ def test_resting_seats_make_three_answers_of_one(lab: Lab) -> None:
 
 def test_a_refused_request_leaves_no_rest(lab: Lab) -> None:
     """Upstream never counted it; what was served rests."""
-    lab.declare(a=Declared(limit=4, cooldown=2_000))
+    lab.declare(a=Declared(limit=4, cooldown=Ms(2_000)))
     first, second, third = (lab.ask() for _ in range(3))
-    lab.tell(CONCURRENCY, first, retry_after=0)
+    lab.tell(CONCURRENCY, first, retry_after=Ms(0))
     lab.tell(ACCEPTED, second)
     for id in (first, second, third):
         lab.release(id)
@@ -560,7 +559,7 @@ def test_a_refused_request_leaves_no_rest(lab: Lab) -> None:
 
 def test_a_seat_is_freed_once(lab: Lab) -> None:
     """Whoever releases again, after a kill or a restart, changes nothing."""
-    lab.declare(a=Declared(limit=2, cooldown=2_000))
+    lab.declare(a=Declared(limit=2, cooldown=Ms(2_000)))
     id = lab.ask(member="r")
     assert lab.release(id)
     lab.restart()
@@ -602,7 +601,7 @@ def test_nobody_is_held_up_by_what_is_too_heavy_for_now(lab: Lab, key: str) -> N
 
 def test_one_transaction_sees_its_own_answers(lab: Lab) -> None:
     """A report and a newcomer in one commit: the free seat is not left to the next one."""
-    lab.declare(a=Declared(limit="learn", cooldown=0))
+    lab.declare(a=Declared(limit="learn", cooldown=Ms(0)))
     lab.fill(2)
     probe = lab.ask()
     assert lab.learned().probe == probe
@@ -623,7 +622,7 @@ def test_one_transaction_sees_its_own_cut(lab: Lab) -> None:
 
     def all_at_once(ledger: Ledger) -> int:
         _ = ledger.use
-        learn.report(ledger, Signal(CONCURRENCY, 0), lease=ids[3])
+        learn.report(ledger, Signal(CONCURRENCY, Ms(0)), lease=ids[3])
         leave.release(ledger, ids[3])
         leave.release(ledger, ids[2])
         return admit.ask(ledger, Request("a/x", "q", "m", since=ledger.now))
@@ -634,7 +633,7 @@ def test_one_transaction_sees_its_own_cut(lab: Lab) -> None:
 
 def test_a_probe_that_a_person_overtook(lab: Lab) -> None:
     """Somebody sets a lower limit while a probe is out: its success does not undo that."""
-    lab.declare(a=Declared(limit="learn", cooldown=0))
+    lab.declare(a=Declared(limit="learn", cooldown=Ms(0)))
     lab.fill(2)
     probe = lab.ask()
     lab.run(lambda ledger: tune.set_limit(ledger, "a", 1))
@@ -645,22 +644,22 @@ def test_a_probe_that_a_person_overtook(lab: Lab) -> None:
 def test_an_echo_that_a_person_overtook(lab: Lab) -> None:
     """Somebody restores the limit after a cut: the other refusals of that incident are echoes."""
     ids = [lab.ask() for _ in range(4)]
-    lab.tell(CONCURRENCY, ids[3], retry_after=0)
+    lab.tell(CONCURRENCY, ids[3], retry_after=Ms(0))
     lab.run(lambda ledger: tune.set_limit(ledger, "a", 4))
     for id in ids[:3]:
-        lab.tell(CONCURRENCY, id, retry_after=0)
+        lab.tell(CONCURRENCY, id, retry_after=Ms(0))
     assert lab.limit() == 4
 
 
 def test_the_pool_that_is_concerned(lab: Lab) -> None:
     """The most specific pool that learns; the whole account if the answer says so."""
     lab.declare(
-        a=Declared(limit=4, cooldown=0),
-        **{"a/x": Declared(limit=3, cooldown=0), "a/*": Declared(limit=9, adapt="off")},
+        a=Declared(limit=4, cooldown=Ms(0)),
+        **{"a/x": Declared(limit=3, cooldown=Ms(0)), "a/*": Declared(limit=9, adapt="off")},
     )
     ids = [lab.ask(key) for key in ("a/x", "a/x", "a/x", "a/y")]
-    assert lab.tell(CONCURRENCY, ids[2], retry_after=0) == "a/x"
-    assert lab.tell(CONCURRENCY, ids[3], retry_after=0) == "a"
+    assert lab.tell(CONCURRENCY, ids[2], retry_after=Ms(0)) == "a/x"
+    assert lab.tell(CONCURRENCY, ids[3], retry_after=Ms(0)) == "a"
     assert lab.tell(QUOTA, ids[0], account=True) == "a"
     assert (lab.limit("a/x"), lab.limit("a"), lab.limit("a/*")) == (2, 3, 9)
     assert (lab.paused("a/x"), lab.paused("a")) == (0, 30_000)
@@ -668,7 +667,7 @@ def test_the_pool_that_is_concerned(lab: Lab) -> None:
 
 def test_adapt_off_pauses_only(lab: Lab) -> None:
     """Nothing is learned, the pause is kept."""
-    lab.declare(a=Declared(limit=4, cooldown=0, adapt="off"))
+    lab.declare(a=Declared(limit=4, cooldown=Ms(0), adapt="off"))
     for id in [lab.ask() for _ in range(4)]:
         lab.tell(CONCURRENCY, id)
     assert (lab.limit(), lab.paused()) == (4, 30_000)
@@ -678,13 +677,13 @@ def test_adapt_off_pauses_only(lab: Lab) -> None:
 def test_a_changed_limit_is_learned_anew(lab: Lab) -> None:
     """What was learned under another limit is not applied to the new one."""
     cut(lab, 2)
-    lab.declare(a=Declared(limit=6, cooldown=0))
+    lab.declare(a=Declared(limit=6, cooldown=Ms(0)))
     assert lab.limit() == 6
-    lab.declare(a=Declared(limit=4, cooldown=0))
+    lab.declare(a=Declared(limit=4, cooldown=Ms(0)))
     assert lab.limit() == 2
 
 
-USAGE_POOL = Declared(limit=4, cooldown=0, usage=SOURCE)
+USAGE_POOL = Declared(limit=4, cooldown=Ms(0), usage=SOURCE)
 
 
 def test_a_limit_that_was_cut_climbs_again_though_upstream_is_read(lab: Lab) -> None:
@@ -703,7 +702,7 @@ def test_a_limit_that_was_cut_climbs_again_though_upstream_is_read(lab: Lab) -> 
 
 def test_upstreams_own_limit_is_not_probed(lab: Lab) -> None:
     """Where a reading names the limit, nobody tries what lies above it."""
-    lab.declare(a=Declared(limit="learn", cooldown=0, usage=SOURCE))
+    lab.declare(a=Declared(limit="learn", cooldown=Ms(0), usage=SOURCE))
     lab.read_usage(0, 3)
     lab.fill(3)
     late = lab.ask()
@@ -740,7 +739,7 @@ def test_what_is_read_and_what_is_ours(lab: Lab) -> None:
 
 def test_a_stale_reading_lets_in_one_less(lab: Lab) -> None:
     """Last good minus one, never none; with no reading at all, the limit and the cooldown."""
-    lab.declare(a=Declared(limit=4, cooldown=2_000, usage=SOURCE))
+    lab.declare(a=Declared(limit=4, cooldown=Ms(2_000), usage=SOURCE))
     ids = [lab.ask() for _ in range(4)]
     assert lab.held() == []
     assert set(lab.codes().values()) == {"no_reading"}
@@ -774,7 +773,7 @@ def test_an_answer_that_overtook_an_older_one(lab: Lab) -> None:
 
 
 def claim(lab: Lab, member: str) -> bool:
-    return lab.run(lambda ledger: upstream.claim(ledger, "a", member, 7_000))
+    return lab.run(lambda ledger: upstream.claim(ledger, "a", member, Ms(7_000)))
 
 
 def test_one_asks_at_a_time(lab: Lab) -> None:
@@ -818,7 +817,7 @@ def test_who_waits_has_readings_made(lab: Lab) -> None:
     """Polls are planned while somebody waits for the pool, and after a claim has run out."""
     lab.declare(a=USAGE_POOL, b=Declared(limit=1))
 
-    def polls() -> dict[str, int]:
+    def polls() -> dict[str, Ms]:
         return lab.read(watch.polls)
 
     assert polls() == {}
@@ -841,10 +840,10 @@ def test_a_refusal_in_spite_of_a_reading_makes_doubt(lab: Lab) -> None:
     lab.declare(a=USAGE_POOL)
     lab.read_usage(0)
     id = lab.ask()
-    lab.tell(CONCURRENCY, id, retry_after=0)
+    lab.tell(CONCURRENCY, id, retry_after=Ms(0))
     seen = lab.read(lambda ledger: outlook.sight(ledger, "a"))
     assert seen.settled == 800
-    lab.tell(CONCURRENCY, id, retry_after=0)
+    lab.tell(CONCURRENCY, id, retry_after=Ms(0))
     assert lab.read(lambda ledger: outlook.sight(ledger, "a")).settled == 800
 
 
@@ -875,7 +874,7 @@ def test_rates_across_a_restart(lab: Lab) -> None:
 
 def test_starts_keep_their_distance(lab: Lab) -> None:
     """One start per spacing, in the order of the line."""
-    lab.declare(a=Declared(spacing=500))
+    lab.declare(a=Declared(spacing=Ms(500)))
     ids = [lab.ask() for _ in range(4)]
     for count in range(1, 5):
         assert lab.held() == ids[:count]
@@ -886,7 +885,7 @@ def test_starts_keep_their_distance(lab: Lab) -> None:
 
 def test_foreign_programs_take_seats(lab: Lab) -> None:
     """What was seen on each machine counts, until it is seen no more; a restart keeps it."""
-    lab.declare(a=Declared(limit=3, cooldown=0, observe=("x",)))
+    lab.declare(a=Declared(limit=3, cooldown=Ms(0), observe=("x",)))
     lab.run(lambda ledger: upstream.sighted(ledger, "s", {"a": 2}))
     first, second = lab.ask(), lab.ask()
     lab.restart()
@@ -899,7 +898,7 @@ def test_foreign_programs_take_seats(lab: Lab) -> None:
 def test_why_and_status_say_what_was_learned(lab: Lab) -> None:
     """The notice names both limits; when the next level is tried is told."""
     ids = [lab.ask() for _ in range(4)]
-    lab.tell(CONCURRENCY, ids[3], retry_after=0)
+    lab.tell(CONCURRENCY, ids[3], retry_after=Ms(0))
     status = lab.pool("a")
     assert (status.limit, status.configured_limit) == (3, 4)
     assert (status.auto_reduced, status.auto_reduced_from, status.adapt) == (True, 4, "learn")

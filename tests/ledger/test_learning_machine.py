@@ -19,6 +19,7 @@ from headgate.core.leases import PENDING
 from headgate.core.pools import LEARN, Declared
 from headgate.core.readings import Sight
 from headgate.core.signals import ACCEPTED, CONCURRENCY, OVERLOADED, QUOTA, RATE, Reading, Signal
+from headgate.core.times import Ms
 from headgate.ledger import admit, learn, leave, outlook, tune, upstream
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
@@ -28,16 +29,16 @@ from tests.ledger.test_learning import DAY, HOUR, MINUTE, SOURCE, Lab
 
 CONFIGS: tuple[dict[str, Declared], ...] = (
     {
-        "a": Declared(limit=4, cooldown=2_000),
-        "a/x": Declared(limit="learn", cooldown=0),
-        "d": Declared(limit=3, cooldown=700, adapt="step-down"),
+        "a": Declared(limit=4, cooldown=Ms(2_000)),
+        "a/x": Declared(limit="learn", cooldown=Ms(0)),
+        "d": Declared(limit=3, cooldown=Ms(700), adapt="step-down"),
         "o": Declared(limit=2, adapt="off"),
-        "u": Declared(limit=4, cooldown=2_000, usage=SOURCE._replace(margin=1)),
+        "u": Declared(limit=4, cooldown=Ms(2_000), usage=SOURCE._replace(margin=1)),
     },
     {
-        "a": Declared(limit=2, cooldown=2_000),
-        "a/x": Declared(limit=3, cooldown=0),
-        "d": Declared(limit=4, cooldown=700),
+        "a": Declared(limit=2, cooldown=Ms(2_000)),
+        "a/x": Declared(limit=3, cooldown=Ms(0)),
+        "d": Declared(limit=4, cooldown=Ms(700)),
         "o": Declared(limit=2),
         "u": Declared(limit="learn", usage=SOURCE),
     },
@@ -45,7 +46,7 @@ CONFIGS: tuple[dict[str, Declared], ...] = (
 POOLS = tuple(CONFIGS[0])
 KEYS = ("a/x", "a/x", "a/y", "d/z", "o/z", "u/z", "u/z")
 REFUSALS = (CONCURRENCY, CONCURRENCY, RATE, QUOTA, OVERLOADED)
-RETRY = (None, 0, 0, 1, 900, 5_000, HOUR, 400 * DAY)
+RETRY = (None, *map(Ms, (0, 0, 1, 900, 5_000, HOUR, 400 * DAY)))
 picks = st.integers(0, 30)
 
 
@@ -88,7 +89,7 @@ def shoot(ledger: Ledger) -> Shot:
     )
 
 
-def report(id: int, kind: str, retry: int | None = None) -> Callable[[Ledger], Any]:
+def report(id: int, kind: str, retry: Ms | None = None) -> Callable[[Ledger], Any]:
     return lambda ledger: learn.report(ledger, Signal(kind, retry), lease=id)
 
 
@@ -226,7 +227,7 @@ class Machine(RuleBasedStateMachine):
             "m",
             weight=min([weight, *ceilings]),
             urgency=(0, 0, -10)[pick % 3],
-            since=self.labs[0].now,
+            since=Ms(self.labs[0].now),
         )
         return lambda ledger: admit.ask(ledger, request)
 
@@ -262,11 +263,11 @@ class Machine(RuleBasedStateMachine):
             self.transact(report(id, ACCEPTED))
 
     @rule(kind=st.sampled_from(REFUSALS), pick=picks, retry=st.sampled_from(RETRY))
-    def refuse(self, kind: str, pick: int, retry: int | None) -> None:
+    def refuse(self, kind: str, pick: int, retry: Ms | None) -> None:
         self._refuse(kind, self._lease(pick), retry)
 
     @rule(pick=picks, retry=st.sampled_from(RETRY))
-    def refuse_twice(self, pick: int, retry: int | None) -> None:
+    def refuse_twice(self, pick: int, retry: Ms | None) -> None:
         """The same refusal told again is an echo."""
         id = self._lease(pick)
         self._refuse(CONCURRENCY, id, retry)
@@ -278,7 +279,7 @@ class Machine(RuleBasedStateMachine):
                 assert now._replace(probe=0, refusals=0) == was._replace(probe=0, refusals=0)
 
     @rule(retry=st.sampled_from(RETRY), backwards=st.booleans())
-    def incident(self, retry: int | None, *, backwards: bool) -> None:
+    def incident(self, retry: Ms | None, *, backwards: bool) -> None:
         """All that is in flight is refused, one after the other, in either order."""
         epochs = {pool: it.epoch for pool, it in self.shot.learned.items() if it}
         known = set(self.shot.leases)
@@ -291,7 +292,7 @@ class Machine(RuleBasedStateMachine):
                 mixed = any(matches(pool, self.shot.leases[id].key) for id in came)
                 assert it.epoch <= epochs[pool] + 1 or mixed, "one incident, several cuts"
 
-    def _refuse(self, kind: str, id: int, retry: int | None) -> None:
+    def _refuse(self, kind: str, id: int, retry: Ms | None) -> None:
         row = self.shot.leases.get(id)
         before, after = self.transact(report(id, kind, retry))
         if row is None:
@@ -319,7 +320,7 @@ class Machine(RuleBasedStateMachine):
         assert cuts <= 1
 
     @rule(kind=st.sampled_from(REFUSALS), pool=st.sampled_from(POOLS), retry=st.sampled_from(RETRY))
-    def refuse_pool(self, kind: str, pool: str, retry: int | None) -> None:
+    def refuse_pool(self, kind: str, pool: str, retry: Ms | None) -> None:
         """A refusal that nobody ties to a request."""
         before, after = self.transact(
             lambda ledger: learn.report(ledger, Signal(kind, retry), pool=pool)
@@ -342,7 +343,7 @@ class Machine(RuleBasedStateMachine):
 
         def record(ledger: Ledger) -> None:
             upstream.record(
-                ledger, "u", reading, asked=ledger.now - ago, problem="" if reading else "x"
+                ledger, "u", reading, asked=Ms(ledger.now - ago), problem="" if reading else "x"
             )
 
         seen = self.labs[0].read(lambda ledger: outlook.sight(ledger, "u"))
@@ -394,7 +395,7 @@ class Machine(RuleBasedStateMachine):
             assert was is None or now is None or now._replace(probe=0) == was._replace(probe=0)
         for lab in self.labs:
             lab.census.join(member)
-            row = Member(member, "m", 1, "", 0)
+            row = Member(member, "m", 1, "", Ms(0))
             lab.run(lambda ledger, row=row: ledger.tx.add_member(row))  # type: ignore[misc]
 
     @rule(ms=st.sampled_from([1, 500, 2_000, 5_000, 30_000, MINUTE, 10 * MINUTE, HOUR, DAY]))
@@ -451,7 +452,7 @@ class Machine(RuleBasedStateMachine):
                 case "restore":
                     tune.restore(ledger, pool)
                 case "pause":
-                    tune.pause(ledger, pool, number * 1_000)
+                    tune.pause(ledger, pool, Ms(number * 1_000))
                 case _:
                     tune.resume(ledger, pool)
 

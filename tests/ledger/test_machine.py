@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from headgate.core.leases import PENDING
 from headgate.core.pools import UNLIMITED, Declared
+from headgate.core.times import Ms, Seconds
 from headgate.errors import TooHeavyError
 from headgate.ledger import admit, leave, look, tune
 from headgate.ledger.ledger import Ledger, Pages
@@ -370,7 +371,7 @@ class Machine(RuleBasedStateMachine):
                     machine=self.machines[op.pool],
                     weight=op.weight,
                     urgency=op.urgency,
-                    since=ledger.now - op.ago,
+                    since=Ms(ledger.now - op.ago),
                     view=op.view,
                     lender=op.lender or 0,
                     tokens=op.tokens,
@@ -387,9 +388,9 @@ class Machine(RuleBasedStateMachine):
             case "restore":
                 tune.restore(ledger, op.pool)
             case "cooldown":
-                tune.set_cooldown(ledger, op.pool, op.number)
+                tune.set_cooldown(ledger, op.pool, Ms(op.number))
             case "pause":
-                tune.pause(ledger, op.pool, None if op.number < 0 else op.number)
+                tune.pause(ledger, op.pool, None if op.number < 0 else Ms(op.number))
             case "resume":
                 tune.resume(ledger, op.pool)
             case _:
@@ -414,9 +415,9 @@ class Machine(RuleBasedStateMachine):
                 "tuned": sorted(tx.tuned()),
                 "events": sorted(row[1:] for row in tx.events(-1, 1_000, 0)),
                 "members": sorted(tx.members()),
-                "waiting": look.waiting(ledger, ids, self.wall),
-                "queue": look.queue(ledger, self.wall, 10_000),
-                "status": [look.status(ledger, self.wall, view) for view in VIEWS],
+                "waiting": look.waiting(ledger, ids, Seconds(self.wall)),
+                "queue": look.queue(ledger, Seconds(self.wall), 10_000),
+                "status": [look.status(ledger, Seconds(self.wall), view) for view in VIEWS],
                 "capacity": [look.capacity(ledger, key) for key in KEYS],
             }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.core.pools import Declared
+from headgate.core.times import Ms
 from headgate.core.views import explain
 from headgate.errors import TooHeavyError
 from headgate.ledger import admit, look, tune
@@ -79,7 +80,7 @@ def test_nobody_who_waits_is_passed(world: World) -> None:
     assert [one.position for one in plan(world, want(), want())] == [3, 4]
     assert [one.position for one in plan(world, want(priority=1))] == [1]
     assert [one.position for one in plan(world, want(since=2))] == [2]
-    world.run(lambda ledger: tune.pause(ledger, "a", 1_000))
+    world.run(lambda ledger: tune.pause(ledger, "a", Ms(1_000)))
     world.release(first)
     world.now += 2_000  # the pause is over, and nobody has looked since
     assert starts(world, want()) == [False]
@@ -89,7 +90,7 @@ def test_nobody_who_waits_is_passed(world: World) -> None:
 def test_the_dead_do_not_count(world: World) -> None:
     """A process that has ended keeps nobody waiting, even before it is buried."""
     world.pools({"a": 1})
-    world.run(lambda ledger: tune.pause(ledger, "a", 1_000))
+    world.run(lambda ledger: tune.pause(ledger, "a", Ms(1_000)))
     world.ask(member="q")
     world.now += 2_000
     assert starts(world, want()) == [False]
@@ -125,12 +126,12 @@ def test_paused_reserved_and_apart(world: World) -> None:
     world.pools(
         {},
         b=Declared(limit=2, reserve=(("interactive", 1),)),
-        c=Declared(limit=9, spacing=5_000),
+        c=Declared(limit=9, spacing=Ms(5_000)),
     )
     assert codes(world, want("b/x"), want("b/x")) == ["", "reserved"]
     assert codes(world, want("b/x"), want("b/x", 10)) == ["", ""]
     assert codes(world, want("c/x"), want("c/x")) == ["", "spacing"]
-    world.run(lambda ledger: tune.pause(ledger, "c", 60_000))
+    world.run(lambda ledger: tune.pause(ledger, "c", Ms(60_000)))
     (found,) = plan(world, want("c/x"))
     assert (found.reasons[0].code, found.eta) == ("pool_paused", 60_000)
 
@@ -221,7 +222,7 @@ def test_a_child_counts_once_in_a_pool_that_only_a_view_names(world: World) -> N
 def test_who_would_leave_the_line_is_not_ahead(world: World) -> None:
     """Of two who wait and of whom one would be let in first, one is ahead."""
     world.pools({"a": 1})
-    world.run(lambda ledger: tune.pause(ledger, "a", 1_000))
+    world.run(lambda ledger: tune.pause(ledger, "a", Ms(1_000)))
     world.ask(since=1)
     world.ask(since=2)
     world.now += 2_000
@@ -277,7 +278,7 @@ def test_it_is_what_would_happen(seed: int, tmp_path: Path) -> None:
     for row in world.queue():
         if row.id in ids:  # it may be held up by more than it was when its turn came
             one = planned[ids[row.id]]
-            said = "; ".join(explain(reason, world.now) for reason in one.reasons)
+            said = "; ".join(explain(reason, Ms(world.now)) for reason in one.reasons)
             assert one.position == row.position or said != row.reason
 
 

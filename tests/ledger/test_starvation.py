@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate.core.pools import UNLIMITED, Declared
+from headgate.core.times import Ms
 from headgate.ledger import admit, leave
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages
@@ -34,11 +35,11 @@ class Traffic:
         self.granted: list[tuple[int, str]] = []
         self.hold: dict[str, Callable[[], int]] = {}
         self.refill: list[tuple[str, int, int]] = []
-        self._run(lambda ledger: ledger.tx.add_member(Member("p", "m", 1, "", 0)))
+        self._run(lambda ledger: ledger.tx.add_member(Member("p", "m", 1, "", Ms(0))))
 
     def _run(self, do: Callable[[Ledger], object]) -> None:
         with self.store.transaction(write=True) as tx:
-            ledger = Ledger(tx, self.pages, self.now, self.census, "m")
+            ledger = Ledger(tx, self.pages, Ms(self.now), self.census, "m")
             do(ledger)
             while ledger.unsettled:
                 admit.settle(ledger)
@@ -49,7 +50,7 @@ class Traffic:
             heapq.heappush(self.ends, (self.now + self.hold[lease.key](), lease.id))
 
     def ask(self, key: str, weight: int = 1, urgency: int = 0) -> int:
-        request = Request(key, "p", "m", weight=weight, urgency=urgency, since=self.now)
+        request = Request(key, "p", "m", weight=weight, urgency=urgency, since=Ms(self.now))
         ids: list[int] = []
         self._run(lambda ledger: ids.append(admit.ask(ledger, request)))
         return ids[0]

@@ -11,12 +11,13 @@ import pytest
 
 from headgate.core.pools import Declared
 from headgate.core.signals import ACCEPTED, CONCURRENCY, RATE
+from headgate.core.times import Ms
 from headgate.ledger import leave, tune, watch
 from headgate.ledger.ledger import Ledger
 from tests.ledger.test_learning import DAY, HOUR, SECOND, SOURCE, Lab
 
-UMANS = Declared(limit=4, cooldown=0, adapt="step-down")
-GATED = UMANS._replace(usage=SOURCE._replace(every=1_000))
+UMANS = Declared(limit=4, cooldown=Ms(0), adapt="step-down")
+GATED = UMANS._replace(usage=SOURCE._replace(every=Ms(1_000)))
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -34,7 +35,7 @@ def ask(lab: Lab, since: int = 0, **more: str) -> int:
 def incident(lab: Lab) -> None:
     """A 429 that nobody ties to a request, long after any other."""
     lab.now += HOUR
-    lab.tell(CONCURRENCY, pool="umans", retry_after=0)
+    lab.tell(CONCURRENCY, pool="umans", retry_after=Ms(0))
 
 
 def read_usage(lab: Lab, in_use: float | None) -> None:
@@ -46,10 +47,10 @@ class TestCooldown:
 
     def test_a_changed_cooldown_counts_for_seats_freed_afterwards(self, lab: Lab) -> None:
         """From 200 ms to 500 ms: after 200 the seat still rests."""
-        lab.declare(umans=UMANS._replace(limit=1, cooldown=200))
+        lab.declare(umans=UMANS._replace(limit=1, cooldown=Ms(200)))
         first = ask(lab)
         assert lab.pool("umans").cooldown_ms == 200
-        lab.run(lambda ledger: tune.set_cooldown(ledger, "umans", 500))
+        lab.run(lambda ledger: tune.set_cooldown(ledger, "umans", Ms(500)))
         assert lab.pool("umans").cooldown_ms == 500
         second = ask(lab)
         lab.release(first)
@@ -62,8 +63,8 @@ class TestCooldown:
 
     def test_cooldowns_are_told_and_kept(self, lab: Lab) -> None:
         """Each pool's own, after a restart too."""
-        lab.declare(umans=UMANS._replace(cooldown=350))
-        lab.run(lambda ledger: tune.set_cooldown(ledger, "openai", 100))
+        lab.declare(umans=UMANS._replace(cooldown=Ms(350)))
+        lab.run(lambda ledger: tune.set_cooldown(ledger, "openai", Ms(100)))
         lab.restart()
         assert lab.pool("umans").cooldown_ms == 350
         assert lab.pool("openai").cooldown_ms == 100
@@ -71,7 +72,7 @@ class TestCooldown:
     def test_a_cooldown_imposes_no_limit(self, lab: Lab) -> None:
         """Set before any limit, it holds nobody up; it counts once there is a limit."""
         lab.declare()
-        lab.run(lambda ledger: tune.set_cooldown(ledger, "umans", 500))
+        lab.run(lambda ledger: tune.set_cooldown(ledger, "umans", Ms(500)))
         ids = [ask(lab) for _ in range(9)]
         assert lab.held() == ids
         assert lab.limit("umans") is None
@@ -155,7 +156,7 @@ class TestOneLess:
         """A lower limit drains."""
         ids = [ask(lab) for _ in range(4)]
         waits = ask(lab)
-        lab.tell(CONCURRENCY, ids[0], retry_after=0)
+        lab.tell(CONCURRENCY, ids[0], retry_after=Ms(0))
         assert lab.held() == ids
         lab.release(ids[0])
         assert lab.waiting() == [waits]
@@ -164,14 +165,14 @@ class TestOneLess:
 
     def test_other_refusals_only_pause(self, lab: Lab) -> None:
         """A rate limit is no matter of how many at once."""
-        lab.tell(RATE, pool="umans", retry_after=5 * SECOND)
+        lab.tell(RATE, pool="umans", retry_after=Ms(5 * SECOND))
         assert lab.limit("umans") == 4
         assert lab.pool("umans").auto_reduced is False
         assert lab.paused("umans") == 5 * SECOND
 
     def test_the_pause_is_over_by_itself(self, lab: Lab) -> None:
         """Whoever waits gets in when it is, up to the lower limit."""
-        lab.tell(CONCURRENCY, pool="umans", retry_after=2 * SECOND)
+        lab.tell(CONCURRENCY, pool="umans", retry_after=Ms(2 * SECOND))
         ids = [ask(lab) for _ in range(4)]
         lab.wait(2 * SECOND - 1)
         assert lab.held() == []
@@ -198,7 +199,7 @@ class TestUsageGate:
     @pytest.mark.parametrize("cooldown", [0, 2_000])
     def test_blocks_while_upstream_is_full(self, lab: Lab, cooldown: int) -> None:
         """A seat is free here and not there: the fifth waits, reading after reading."""
-        lab.declare(umans=GATED._replace(cooldown=cooldown))
+        lab.declare(umans=GATED._replace(cooldown=Ms(cooldown)))
         ids = self.full(lab)
         fifth = ask(lab)
         lab.now += SECOND
@@ -221,7 +222,7 @@ class TestUsageGate:
     @pytest.mark.parametrize("seconds", [1, 60])
     def test_falls_back_without_a_reading(self, lab: Lab, seconds: int) -> None:
         """None can be had: the limit and the cooldown count, as if there were no gate."""
-        lab.declare(umans=GATED._replace(limit=1, cooldown=500))
+        lab.declare(umans=GATED._replace(limit=1, cooldown=Ms(500)))
         read_usage(lab, None)
         first = ask(lab)
         assert lab.held() == [first]
@@ -235,7 +236,7 @@ class TestUsageGate:
 
     def test_admits_one_per_reading_at_the_edge(self, lab: Lab) -> None:
         """Two seats are free here, upstream has room for one: one gets in, and one per reading."""
-        lab.declare(umans=GATED._replace(cooldown=2_000))
+        lab.declare(umans=GATED._replace(cooldown=Ms(2_000)))
         ids = self.full(lab)
         fifth, sixth = ask(lab), ask(lab)
         lab.now += SECOND
@@ -318,7 +319,7 @@ class TestUsageGate:
     def test_a_reading_lowers_and_a_refusal_takes_one(self, lab: Lab) -> None:
         """Both at once: the gate goes on with the lower limit."""
         ids = self.full(lab)
-        lab.tell(CONCURRENCY, ids[3], retry_after=0)
+        lab.tell(CONCURRENCY, ids[3], retry_after=Ms(0))
         waits = ask(lab)
         lab.now += SECOND
         lab.release(ids[3])

@@ -22,6 +22,7 @@ from headgate.core.pools import Declared, Tuned, UsageSource, sound
 from headgate.core.signals import ACCEPTED, CONCURRENCY
 from headgate.core.strain import Host
 from headgate.core.texts import Shape, Unreadable
+from headgate.core.times import Ms, Seconds
 from headgate.ledger import leave, look, notices, strain, tune, upstream
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lease
@@ -52,7 +53,7 @@ class Crowd(Gauge):
 
 def _learned(lab: Lab) -> None:
     """A limit of 5, with bars above it, of a configured 8."""
-    lab.declare(a=Declared(limit=8, cooldown=0))
+    lab.declare(a=Declared(limit=8, cooldown=Ms(0)))
     for _ in range(2):
         ids = [lab.ask() for _ in range(8)]
         lab.tell(CONCURRENCY, lab.held()[-1])
@@ -72,7 +73,7 @@ def _paced(lab: Lab) -> None:
 
 
 def _metered(lab: Lab) -> None:
-    lab.declare(a=Declared(limit=99, rpm=6, tpm=600, spacing=100, adapt="off", cooldown=0))
+    lab.declare(a=Declared(limit=99, rpm=6, tpm=600, spacing=Ms(100), adapt="off", cooldown=Ms(0)))
     for _ in range(4):
         lab.ask(tokens=50)
         lab.wait(SECOND)
@@ -80,7 +81,7 @@ def _metered(lab: Lab) -> None:
 
 def _read_usage(lab: Lab) -> None:
     source = UsageSource("python", call="x:y")
-    lab.declare(a=Declared(limit=9, cooldown=0, usage=source, adapt="off"))
+    lab.declare(a=Declared(limit=9, cooldown=Ms(0), usage=source, adapt="off"))
     for used in (2, 4, 3):
         lab.wait(SECOND)
         lab.read_usage(used, 5)
@@ -89,13 +90,13 @@ def _read_usage(lab: Lab) -> None:
 def _told_usage(lab: Lab) -> None:
     """Read by another program: this one only sees what that wrote."""
     _read_usage(lab)
-    lab.run(lambda ledger: upstream.claim(ledger, "a", "q", 1))
+    lab.run(lambda ledger: upstream.claim(ledger, "a", "q", Ms(1)))
     lab.read_usage(5, 5)
-    lab.declare(a=Declared(limit=9, cooldown=0, adapt="off"))
+    lab.declare(a=Declared(limit=9, cooldown=Ms(0), adapt="off"))
 
 
 def _foreign(lab: Lab) -> None:
-    lab.declare(a=Declared(limit=4, cooldown=0, adapt="off", observe=("agent",)))
+    lab.declare(a=Declared(limit=4, cooldown=Ms(0), adapt="off", observe=("agent",)))
     lab.run(lambda ledger: upstream.sighted(ledger, "s", {"a": 3}))
 
 
@@ -141,7 +142,7 @@ def put(lab: Lab, scene: Scene, text: str) -> None:
             ledger.tx.tune(ledger.tuned("a")._replace(learned=text))
 
     with lab.store.transaction(write=True) as tx:
-        do(Ledger(tx, lab.pages, lab.now, lab.census, "m"))
+        do(Ledger(tx, lab.pages, Ms(lab.now), lab.census, "m"))
 
 
 def newer(text: str) -> str:
@@ -215,7 +216,7 @@ class Run:
         elif what == "minute":
             lab.wait(MINUTE + SECOND)
         elif what == "look":
-            lab.read(lambda ledger: look.status(ledger, 0.0))
+            lab.read(lambda ledger: look.status(ledger, Seconds(0.0)))
         elif what == "release" and mine:
             lab.release(mine[0])
         elif what == "accept" and (unanswered := list(filter(self._pending, mine))):
@@ -276,7 +277,7 @@ def kept_texts(lab: Lab, scene: Scene) -> set[str]:
 @pytest.fixture(params=["memory", "sqlite"])
 def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     it = Lab(request.param, tmp_path)
-    it.declare(a=Declared(limit=8, cooldown=0))
+    it.declare(a=Declared(limit=8, cooldown=Ms(0)))
     yield it
     it.store.close()
 
@@ -323,8 +324,8 @@ def test_nothing_is_learned_over_what_a_newer_version_wrote(lab: Lab) -> None:
     assert lab.paused() == 30 * SECOND
     lab.run(lambda ledger: tune.resume(ledger, "a"))
     lab.tell(ACCEPTED, lab.ask())
-    lab.run(lambda ledger: tune.set_cooldown(ledger, "a", 5))
-    lab.run(lambda ledger: tune.pause(ledger, "a", 5))
+    lab.run(lambda ledger: tune.set_cooldown(ledger, "a", Ms(5)))
+    lab.run(lambda ledger: tune.pause(ledger, "a", Ms(5)))
     lab.release(first)
     lab.read_usage(1, 30)
     assert text_of(lab, SCENES["learned"]) == text
@@ -467,10 +468,10 @@ def test_a_cursor_that_cannot_be_read_goes_on_from_now(lab: Lab, cursor: str) ->
     """A target is told of what happens from now on, and that it may have missed something."""
     me = notices.Claim("p", "t")
     lab.run(lambda ledger: ledger.tx.set_note("notified:x", cursor))
-    batch = lab.run(lambda ledger: notices.take(ledger, "x", me, 9, 0.0))
+    batch = lab.run(lambda ledger: notices.take(ledger, "x", me, 9, Seconds(0.0)))
     assert batch is not None
     assert batch.events == ()
-    later = lab.run(lambda ledger: notices.take(ledger, "x", me, 9, 0.0))
+    later = lab.run(lambda ledger: notices.take(ledger, "x", me, 9, Seconds(0.0)))
     assert later is not None
     assert [event.event for event in later.events] == [KIND]
 

@@ -16,6 +16,7 @@ from headgate.core.signals import (
     Reading,
     Signal,
 )
+from headgate.core.times import Ms
 from headgate.core.waits import Meter, Meters
 from headgate.ledger import admit, learn, metering, upstream
 from headgate.ledger.ledger import Ledger
@@ -27,25 +28,25 @@ FUNCTION = UsageSource("python", call="(this program)")
 @pytest.fixture(params=["memory", "sqlite"])
 def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     it = Lab(request.param, tmp_path)
-    it.declare(a=Declared(limit=4, cooldown=0))
+    it.declare(a=Declared(limit=4, cooldown=Ms(0)))
     yield it
     it.store.close()
 
 
 def plain(lab: Lab) -> None:
     """Look through the eyes of a process that has no function for the pool."""
-    lab.declare(a=Declared(limit=4, cooldown=0))
+    lab.declare(a=Declared(limit=4, cooldown=Ms(0)))
 
 
 def reading(lab: Lab) -> None:
     """Look through the eyes of the one that has."""
-    lab.declare(a=Declared(limit=4, cooldown=0, usage=FUNCTION))
+    lab.declare(a=Declared(limit=4, cooldown=Ms(0), usage=FUNCTION))
 
 
 def test_what_one_process_reads_counts_in_all(lab: Lab) -> None:
     """Whoever settles the line without the function heeds the readings, while there are any."""
     reading(lab)
-    assert lab.run(lambda ledger: upstream.claim(ledger, "a", "p", 7_000))
+    assert lab.run(lambda ledger: upstream.claim(ledger, "a", "p", Ms(7_000)))
     lab.read_usage(4, 4)
     waits = lab.ask()
     plain(lab)
@@ -64,7 +65,7 @@ def test_who_has_no_function_waits_for_an_answer_that_is_under_way(lab: Lab) -> 
     """A reading that another process is about to get is awaited, not passed over."""
     reading(lab)
     waits = lab.ask()
-    assert lab.run(lambda ledger: upstream.claim(ledger, "a", "p", 7_000))
+    assert lab.run(lambda ledger: upstream.claim(ledger, "a", "p", Ms(7_000)))
     plain(lab)
     lab.tidy()
     late = lab.ask(member="q")
@@ -73,7 +74,7 @@ def test_who_has_no_function_waits_for_an_answer_that_is_under_way(lab: Lab) -> 
     assert lab.held() == [waits]
     lab.now += HOUR
     reading(lab)
-    assert lab.run(lambda ledger: upstream.claim(ledger, "a", "p", 7_000))
+    assert lab.run(lambda ledger: upstream.claim(ledger, "a", "p", Ms(7_000)))
     plain(lab)
     lab.wait(6_999)
     assert lab.codes() == {late: "no_reading"}
@@ -83,21 +84,21 @@ def test_who_has_no_function_waits_for_an_answer_that_is_under_way(lab: Lab) -> 
 
 def test_a_report_of_usage_raises_no_limit_of_its_own_accord(lab: Lab) -> None:
     """Where the configuration names no source, what somebody says is in use changes nothing."""
-    lab.declare(a=Declared(limit="learn", cooldown=0))
+    lab.declare(a=Declared(limit="learn", cooldown=Ms(0)))
     told = Signal(USAGE, reading=Reading(0, 50))
     lab.run(lambda ledger: learn.report(ledger, told, pool="a"))
     assert lab.limit() == 2
     ids = [lab.ask() for _ in range(4)]
     assert len(lab.held()) == 3, "two and a probe"
     assert lab.waiting() == ids[3:]
-    lab.declare(a=Declared(limit="learn", cooldown=0, usage=SOURCE))
+    lab.declare(a=Declared(limit="learn", cooldown=Ms(0), usage=SOURCE))
     lab.run(lambda ledger: learn.report(ledger, told, pool="a"))
     assert lab.limit() == 50
 
 
 def test_a_reading_that_loses_its_limit_keeps_the_last_one(lab: Lab) -> None:
     """Upstream leaves the field out for once: it will not have become unlimited."""
-    lab.declare(a=Declared(limit=4, cooldown=0, usage=SOURCE))
+    lab.declare(a=Declared(limit=4, cooldown=Ms(0), usage=SOURCE))
     lab.read_usage(0, 2)
     ids = [lab.ask() for _ in range(3)]
     lab.now += SECOND
@@ -115,14 +116,14 @@ def test_a_reading_that_loses_its_limit_keeps_the_last_one(lab: Lab) -> None:
 def elsewhere(lab: Lab, machine: str, space: str, count: int) -> None:
     """A set of processes on some machine is counted."""
     with lab.store.transaction(write=True) as tx:
-        ledger = Ledger(tx, lab.pages, lab.now, lab.census, machine)
+        ledger = Ledger(tx, lab.pages, Ms(lab.now), lab.census, machine)
         upstream.sighted(ledger, space, {"a": count})
         admit.settle(ledger)
 
 
 def test_foreign_programs_count_once_per_machine(lab: Lab) -> None:
     """Of the containers of a machine the one that sees most counts; machines add up."""
-    lab.declare(a=Declared(limit=9, cooldown=0, observe=("x",)))
+    lab.declare(a=Declared(limit=9, cooldown=Ms(0), observe=("x",)))
     elsewhere(lab, "m", "inner", 2)
     elsewhere(lab, "m", "outer", 3)
     assert lab.pool("a").foreign == 3
@@ -134,7 +135,7 @@ def test_foreign_programs_count_once_per_machine(lab: Lab) -> None:
 
 def test_foreign_programs_that_nobody_confirms_are_forgotten(lab: Lab) -> None:
     """After ten seconds without a look their seats are free, also for who has waited."""
-    lab.declare(a=Declared(limit=2, cooldown=0, observe=("x",)))
+    lab.declare(a=Declared(limit=2, cooldown=Ms(0), observe=("x",)))
     elsewhere(lab, "n", "s", 2)
     waits = lab.ask()
     lab.wait(9_999)
@@ -146,33 +147,33 @@ def test_foreign_programs_that_nobody_confirms_are_forgotten(lab: Lab) -> None:
 
 def test_the_last_seat_is_left_alone_for_longer_and_longer(lab: Lab) -> None:
     """At a limit of one there is nothing to cut, so a Retry-After of 0 does not open at once."""
-    lab.declare(a=Declared(limit=1, cooldown=0))
+    lab.declare(a=Declared(limit=1, cooldown=Ms(0)))
     pauses = []
     for _ in range(6):
         id = lab.ask()
         assert lab.held() == [id]
-        lab.tell(CONCURRENCY, id, retry_after=0)
+        lab.tell(CONCURRENCY, id, retry_after=Ms(0))
         pauses.append(lab.paused())
         lab.release(id)
         lab.wait(pauses[-1])
     assert pauses == [5_000, 10_000, 20_000, 40_000, 60_000, 60_000]
-    lab.tell(CONCURRENCY, lab.ask(), retry_after=HOUR)
+    lab.tell(CONCURRENCY, lab.ask(), retry_after=Ms(HOUR))
     assert lab.paused() == HOUR
 
 
 @pytest.mark.parametrize("kind", [CONCURRENCY, RATE, OVERLOADED])
 def test_the_tokens_of_a_refused_request_are_given_back(lab: Lab, kind: str) -> None:
     """Nobody has used them; but it was sent, and counts as one. What was accepted was used."""
-    lab.declare(a=Declared(limit=4, cooldown=0, rpm=3, tpm=1_000, adapt="off"))
+    lab.declare(a=Declared(limit=4, cooldown=Ms(0), rpm=3, tpm=1_000, adapt="off"))
     first = lab.ask(tokens=900)
     second = lab.ask(tokens=900)
     assert lab.codes() == {second: "rate"}
-    lab.tell(kind, first, retry_after=0)
+    lab.tell(kind, first, retry_after=Ms(0))
     assert lab.held() == [first, second]
-    lab.tell(kind, first, retry_after=0)
+    lab.tell(kind, first, retry_after=Ms(0))
     lab.release(first)
     lab.tell(ACCEPTED, second)
-    lab.tell(kind, second, retry_after=0)
+    lab.tell(kind, second, retry_after=Ms(0))
     third = lab.ask(tokens=101)
     assert lab.codes() == {third: "rate"}
     fourth = lab.ask("a/y", tokens=100)
@@ -183,9 +184,9 @@ def test_the_tokens_of_a_refused_request_are_given_back(lab: Lab, kind: str) -> 
 
 def test_the_reset_in_a_header_is_believed(lab: Lab) -> None:
     """Upstream's minute ends when it says so, not a minute from now."""
-    lab.declare(a=Declared(limit=9, cooldown=0, rpm=10))
+    lab.declare(a=Declared(limit=9, cooldown=Ms(0), rpm=10))
     first = lab.ask()
-    told = Meters(requests=Meter(10, 0, 5_000))
+    told = Meters(requests=Meter(10, 0, Ms(5_000)))
     lab.run(lambda ledger: metering.correct(ledger, first, told))
     waits = lab.ask()
     lab.wait(4_999)
@@ -200,7 +201,7 @@ def test_a_refusal_that_comes_after_the_release_pauses(lab: Lab, kind: str) -> N
     gone = lab.ask()
     lab.release(gone)
     before = lab.learned()
-    late = Signal(kind, MINUTE)
+    late = Signal(kind, Ms(MINUTE))
     assert lab.run(lambda ledger: learn.report(ledger, late, lease=gone, key="a/x")) == "a"
     assert (lab.paused(), lab.learned()) == (MINUTE, before)
     waits = lab.ask()

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from headgate.core.jobs import End, Job, Outcome, Spec
+from headgate.core.times import Seconds
 from headgate.core.views import JobStatus
 from headgate.ledger import joblook, jobs, jobtime
 from headgate.ledger.jobs import Draft
@@ -93,7 +94,7 @@ class Yard(World):
 
     def why(self, id: int) -> JobStatus:
         """A job, as people see it."""
-        found = self.read(lambda ledger: joblook.job(ledger, id, 0.0))
+        found = self.read(lambda ledger: joblook.job(ledger, id, Seconds(0.0)))
         assert found is not None
         return found
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from headgate import Gate
+from headgate.core.times import Seconds
 from headgate.notify import Notifier
 from tests.notify.receiver import Receiver
 from tests.support import LONG, Box, until
@@ -57,7 +58,7 @@ class Desk:
     def delivering(self, gate: Gate, *names: str) -> Iterator[Notifier]:
         """A notifier at work, which has seen these targets."""
         stop = threading.Event()
-        notifier = Notifier(gate, first_wait=0.01, patience=0.0)
+        notifier = Notifier(gate, first_wait=Seconds(0.01), patience=Seconds(0.0))
         thread = threading.Thread(target=notifier.run, args=(stop,))
         thread.start()
         try:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from headgate.core.notices import Target
+from headgate.core.times import Ms, Seconds
 from headgate.core.views import Event
 from headgate.notify import lacks, message, try_out, where
 from headgate.notify.outcome import Failed, Grip, Sent
@@ -23,7 +24,9 @@ from tests.notify.receiver import Receiver
 from tests.support import end, gone, until
 from tests.usage.server import Server, says
 
-FAILED = Event(7, 1_700_000_000.25, "failed", 17, "anthropic/opus", "oracle-2", "", "exit 1")
+FAILED = Event(
+    7, Seconds(1_700_000_000.25), "failed", 17, "anthropic/opus", "oracle-2", "", "exit 1"
+)
 NASTY = "\x1b]0;owned\x07\r\nX-Evil: 1\0 \ud800 </script>'; rm -rf / #" + "A" * 100_000
 
 
@@ -82,7 +85,7 @@ def test_a_pause_says_when_it_ends_and_a_queued_job_where_it_stands() -> None:
     """What a text says of times and places is a field too; other texts say nothing of the kind."""
 
     def about(kind: str, text: str) -> tuple[Any, Any]:
-        event = FAILED._replace(event=kind, text=text, at=0.0)
+        event = FAILED._replace(event=kind, text=text, at=Seconds(0.0))
         said = message.message(event, "t", "d")
         return said["until"], said["position"]
 
@@ -253,7 +256,7 @@ def test_retry_after_is_honoured_within_reason(said: str, wait: float, receiver:
     """A receiver may ask for time, but not for a day; nonsense is no request."""
     receiver.answers = [(503, {"Retry-After": said})]
     found = send(Target("t", url=receiver.url), FAILED, "d")
-    assert found == Failed("127.0.0.1 answered 503", wait=wait)
+    assert found == Failed("127.0.0.1 answered 503", wait=Seconds(wait))
 
 
 def test_redirects_are_not_followed(receiver: Receiver) -> None:
@@ -278,7 +281,7 @@ def test_a_broken_receiver_is_tried_again(script: Callable[..., None], why: str)
     """Silence, nonsense and hanging up end in time, and are worth another try."""
     server = Server(script)
     try:
-        found = send(Target("t", url=server.url, timeout=300), FAILED, "d")
+        found = send(Target("t", url=server.url, timeout=Ms(300)), FAILED, "d")
     finally:
         server.close()
     assert isinstance(found, Failed)
@@ -350,7 +353,7 @@ def test_without_apprise_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_apprise_delivers(receiver: Receiver) -> None:
     """Any URL of apprise is a target; its own JSON service shows what arrives."""
     pytest.importorskip("apprise")
-    target = Target("t", apprise=f"json://127.0.0.1:{receiver.port}/", timeout=60_000)
+    target = Target("t", apprise=f"json://127.0.0.1:{receiver.port}/", timeout=Ms(60_000))
     event = FAILED._replace(task="<b>&lt;", text="*x* \n[a](b)")
     assert send(target, event, "d") == Sent()
     [got] = receiver.got
@@ -363,7 +366,7 @@ def test_apprise_that_fails_says_no_secret(receiver: Receiver) -> None:
     pytest.importorskip("apprise")
     receiver.answers = [(500, {})]
     url = f"json://user:pa55word@127.0.0.1:{receiver.port}/"
-    target = Target("t", apprise_env="SERVICE", timeout=60_000)
+    target = Target("t", apprise_env="SERVICE", timeout=Ms(60_000))
     found = send(target, FAILED, "d", environ={**os.environ, "SERVICE": url})
     assert found == Failed("apprise could not deliver it")
     found = send(target, FAILED, "d", environ={**os.environ, "SERVICE": "nonsense://s3cret"})
@@ -374,7 +377,7 @@ def test_a_hanging_apprise_is_killed(receiver: Receiver) -> None:
     """A service that never answers ends with its time, as any hook does."""
     pytest.importorskip("apprise")
     receiver.hold.clear()
-    target = Target("t", apprise=f"json://127.0.0.1:{receiver.port}/?rto=900", timeout=3_000)
+    target = Target("t", apprise=f"json://127.0.0.1:{receiver.port}/?rto=900", timeout=Ms(3_000))
     assert send(target, FAILED, "d") == Failed("took longer than 3s")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from headgate.core.signals import CONCURRENCY
+from headgate.core.times import Seconds
 from headgate.errors import HeadgateError, UsageError
 from headgate.probe.account import Found, Terms, probe_account
 from headgate.probe.ask import Target
@@ -70,7 +71,9 @@ def probed(server: Scripted, most: int = 4, key: str = "anthropic/m") -> tuple[F
     """What is found, and for how long the probe rested each time."""
     rests: list[float] = []
     target = Target(server.url, key, ENVIRON)
-    found = probe_account(target, Terms(most, 3.0, 10.0), say=lambda _: None, sleep=rests.append)
+    found = probe_account(
+        target, Terms(most, Seconds(3.0), Seconds(10.0)), say=lambda _: None, sleep=rests.append
+    )
     return found, rests
 
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.strain import GIB
+from headgate.core.times import Seconds
 from headgate.probe.judge import Copy, Round, Search, fault, needs, worse
 
 MIB = 2**20
@@ -12,8 +13,8 @@ MIB = 2**20
 
 def ran(count: int, seconds: float = 1.0, memory: int = 100 * MIB, **how: object) -> Round:
     copy = Copy(seconds, memory, 0.5, 0)._replace(**how)  # type: ignore[arg-type]
-    good = Copy(seconds, memory, 0.5, 0)
-    return Round((copy, *[good] * (count - 1)), seconds, memory * count)
+    good = Copy(Seconds(seconds), memory, Seconds(0.5), 0)
+    return Round((copy, *[good] * (count - 1)), Seconds(seconds), memory * count)
 
 
 def searched(most: int, bearable: int) -> tuple[int, list[int]]:

@@ -3,10 +3,12 @@
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headgate.core.strain import GIB, Host
+from headgate.core.times import Seconds
 from headgate.errors import HeadgateError
 from headgate.gate.strays import family
 from headgate.probe.copies import Bounds, run_round
@@ -18,7 +20,11 @@ BIG = [sys.executable, "-c", "x = bytearray(64 << 20); import time; time.sleep(0
 ROOMY = Host(16 * GIB, 12 * GIB, 8)
 
 
-def probe(argv: list[str], host: Host | None, **terms: int) -> tuple[Found, list[str]]:
+def probe(
+    argv: list[str],
+    host: Host | None,
+    **terms: Any,  # noqa: ANN401 - those of `Terms`
+) -> tuple[Found, list[str]]:
     said: list[str] = []
     found = probe_machine(argv, Terms(**terms), look=lambda: host, say=said.append)
     return found, said
@@ -27,7 +33,7 @@ def probe(argv: list[str], host: Host | None, **terms: int) -> tuple[Found, list
 def test_what_a_copy_takes_is_measured() -> None:
     """Memory with all it has started, time, and processor time."""
     inner = f"{sys.executable} -c 'x = bytearray(48 << 20); import time; time.sleep(0.6)'"
-    found = run_round(["sh", "-c", f"{inner} & {inner} & wait"], 2, Bounds(60))
+    found = run_round(["sh", "-c", f"{inner} & {inner} & wait"], 2, Bounds(Seconds(60)))
     assert found.size == 2
     assert not found.failed
     for copy in found.copies:
@@ -66,7 +72,9 @@ def test_nothing_is_left_of_a_round(tmp_path: Path) -> None:
     """Not even what has a session of its own and ignores being asked to end."""
     pids = tmp_path / "pids"
     stubborn = f"trap '' TERM; echo $$ >> {pids}; while :; do sleep 1; done"
-    found = run_round(["sh", "-c", f'setsid sh -c "{stubborn}" & sleep 0.3'], 2, Bounds(60))
+    found = run_round(
+        ["sh", "-c", f'setsid sh -c "{stubborn}" & sleep 0.3'], 2, Bounds(Seconds(60))
+    )
     assert not found.failed
     started = [int(pid) for pid in pids.read_text().split()]
     assert len(started) == 2
@@ -75,7 +83,7 @@ def test_nothing_is_left_of_a_round(tmp_path: Path) -> None:
 
 def test_copies_that_take_too_long_are_ended() -> None:
     """They have failed; those that were done in time have not."""
-    found = run_round(["sleep", "60"], 3, Bounds(0.3))
+    found = run_round(["sleep", "60"], 3, Bounds(Seconds(0.3)))
     assert [copy.code for copy in found.copies] == [None] * 3
     assert found.failed == 3
 
@@ -83,10 +91,10 @@ def test_copies_that_take_too_long_are_ended() -> None:
 def test_output_of_any_kind_is_read_and_forgotten() -> None:
     """More of it than a pipe holds, without an end of line; only a refusal is remembered."""
     noise = "import os; [os.write(1, b'x' * 65536) for _ in range(200)]"
-    found = run_round([sys.executable, "-c", noise], 1, Bounds(60))
+    found = run_round([sys.executable, "-c", noise], 1, Bounds(Seconds(60)))
     assert not found.failed
     refused = ["sh", "-c", "echo fine; echo 'API Error: Request rejected (429)' >&2"]
-    found = run_round(refused, 1, Bounds(60))
+    found = run_round(refused, 1, Bounds(Seconds(60)))
     assert found.copies[0].code == 0
     assert found.copies[0].refused
     assert found.failed == 1

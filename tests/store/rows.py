@@ -8,6 +8,7 @@ from headgate.core.jobs import Job
 from headgate.core.jobstates import State, Word
 from headgate.core.leases import ACCEPTED, PENDING, EndCause, EndRequest, refused
 from headgate.core.pools import Tuned
+from headgate.core.times import Ms
 from headgate.ledger.rows import (
     Attempt,
     Happening,
@@ -48,7 +49,7 @@ def ticket(
     member: str = "p1",
     tokens: int = 0,
 ) -> Ticket:
-    return Ticket(id, lane, urgency, since, 5, 1, "task", member, "label", 0, "", tokens)
+    return Ticket(id, lane, urgency, Ms(since), Ms(5), 1, "task", member, "label", 0, "", tokens)
 
 
 def lease(
@@ -74,7 +75,7 @@ def lease(
         member=member,
         label="label",
         marked=1,
-        granted=granted,
+        granted=Ms(granted),
         chain=chain,
         lender=lender,
         sent=f"a={id}/2/1",
@@ -104,18 +105,18 @@ def job(id: int, state: State = State.QUEUED, *, due: int = 0, ended: int = 0) -
         text=code and f"because of {code}",
         key="a/x",
         urgency=0,
-        since=id,
+        since=Ms(id),
         weight=1 + id,
         task=f"task-{id}",
         name="näme",
         label="label",
-        submitted=5,
-        due=due,
-        expires=due,
+        submitted=Ms(5),
+        due=Ms(due),
+        expires=Ms(due),
         attempts=0,
         parks=0,
-        started=0,
-        ended=ended,
+        started=Ms(0),
+        ended=Ms(ended),
         exit="",
         session="",
         spec=f'{{"argv":["{id}"],"cwd":"/"}}',
@@ -123,16 +124,24 @@ def job(id: int, state: State = State.QUEUED, *, due: int = 0, ended: int = 0) -
 
 
 def attempt(job: int, number: int, *, ended: int = 0) -> Attempt:
-    return Attempt(job, number, "a/x", 10 * number, ended, "exit" if ended else "", "", "")
+    return Attempt(job, number, "a/x", Ms(10 * number), Ms(ended), "exit" if ended else "", "", "")
 
 
 def rest(where: str, seats: int, until: int, *, keep: int | None = None) -> Rest:
     """Seats that rest; their row is kept no longer than that, unless something else is said."""
-    return Rest(where, seats, until, until if keep is None else keep, until - 9, until - 5, 1)
+    return Rest(
+        where,
+        seats,
+        Ms(until),
+        Ms(until if keep is None else keep),
+        Ms(until - 9),
+        Ms(until - 5),
+        1,
+    )
 
 
 def happening(kind: str = "granted", work: int = 0, at: int = 1) -> Happening:
-    return Happening(0, at, kind, work, "a/x", "task", "pool", "text")
+    return Happening(0, Ms(at), kind, work, "a/x", "task", "pool", "text")
 
 
 def said(tx: Tx) -> dict[str, Any]:
@@ -159,7 +168,7 @@ def said(tx: Tx) -> dict[str, Any]:
         "leases": leases,
         "lease": [tx.lease(row.id) for row in leases],
         "leases_of": [sorted(tx.leases_of(name)) for name in MEMBERS],
-        "recent": [sorted(tx.recent(since)) for since in (-1, 6, 7, 8)],
+        "recent": [sorted(tx.recent(Ms(since))) for since in (-1, 6, 7, 8)],
         "held": sorted(tx.held()),
         "families": [(row.chain, row.id) for row in tx.families()],
         "family": [[one.id for one in tx.family(row.chain)] for row in tx.families()],
@@ -172,9 +181,9 @@ def said(tx: Tx) -> dict[str, Any]:
         "latest": {word: [row.id for row in tx.jobs(word, -1, 2)] for word in Word},
         "counts": {word: tx.count_jobs(word) for word in Word},
         "aside": (tx.aside(3), tx.count_aside()),
-        "due": [[row.id for row in tx.due_jobs(now, 3)] for now in (0, 99, 100, 10**6)],
+        "due": [[row.id for row in tx.due_jobs(Ms(now), 3)] for now in (0, 99, 100, 10**6)],
         "next_due": tx.next_due(),
-        "old": [tx.old_jobs(before, 3) for before in (0, 50, 51, 10**6)],
+        "old": [tx.old_jobs(Ms(before), 3) for before in (0, 50, 51, 10**6)],
         "needs": [(tx.needs_of(id), tx.needed_by(id)) for id in ids],
         "attempts": [tx.attempts(id) for id in ids],
         "job_leases": tx.job_leases(),
@@ -185,10 +194,10 @@ def fill(tx: Tx) -> None:
     """Something in every table."""
     tx.set_note("n1", "one")
     tx.tune(Tuned("host", 3))
-    tx.tune(Tuned("a", "unlimited", 100, 2**62, "why"))
+    tx.tune(Tuned("a", "unlimited", Ms(100), Ms(2**62), "why"))
     tx.tune(Tuned("c", "learn", learned="[3]"))
     for member in ("p1", "p2"):
-        tx.add_member(Member(member, "m", 11, "space", 1, 0, 7, "1.2", 4))
+        tx.add_member(Member(member, "m", 11, "space", Ms(1), 0, 7, "1.2", 4))
     for key in ("a/x", "a/y"):
         line = tx.lane(lane(key))
         for since in (5, 3, 9):
@@ -201,7 +210,7 @@ def fill(tx: Tx) -> None:
     tx.add_rest(rest("a", 1, 100))
     tx.add_rest(rest("a", 2, 200))
     tx.add_rest(rest("a", 3, 100, keep=300))
-    tx.learn_hold("a/x", 1_000)
+    tx.learn_hold("a/x", Ms(1_000))
     tx.add_event(happening(work=1))
     tx.add_event(happening("released", work=1))
     for row in (
@@ -228,13 +237,13 @@ def changed(row: Job) -> Job:
         text="ünï\n'",
         key="b/z",
         urgency=-10,
-        since=-(2**52),
-        due=2**52,
-        expires=7,
+        since=Ms(-(2**52)),
+        due=Ms(2**52),
+        expires=Ms(7),
         attempts=3,
         parks=2,
-        started=8,
-        ended=9,
+        started=Ms(8),
+        ended=Ms(9),
         exit="0:9",
         session="s-1",
         failures=4,
@@ -263,23 +272,25 @@ CHANGES: dict[str, Callable[[Tx], object]] = {
         (tx.lease(8) or lease(8))._replace(chain=8, pid=5, cancel=STOP)
     ),
     "change_lease, an answer": lambda tx: tx.change_lease(
-        (tx.lease(8) or lease(8))._replace(answer=refused(2))
+        (tx.lease(8) or lease(8))._replace(answer=refused(Ms(2)))
     ),
     "change_lease, what it used": lambda tx: tx.change_lease(
         (tx.lease(8) or lease(8))._replace(tokens=2**40)
     ),
     "add_rest": lambda tx: tx.add_rest(rest("b", 1, 300)),
-    "drop_rests": lambda tx: tx.drop_rests(150),
-    "learn_hold, new": lambda tx: tx.learn_hold("b/z", 5),
-    "learn_hold, again": lambda tx: tx.learn_hold("a/x", 9_000),
-    "add_member": lambda tx: tx.add_member(Member("p3", "m", 12, "", 2)),
-    "add_member, again": lambda tx: tx.add_member(Member("p1", "m", 99, "", 2)),
+    "drop_rests": lambda tx: tx.drop_rests(Ms(150)),
+    "learn_hold, new": lambda tx: tx.learn_hold("b/z", Ms(5)),
+    "learn_hold, again": lambda tx: tx.learn_hold("a/x", Ms(9_000)),
+    "add_member": lambda tx: tx.add_member(Member("p3", "m", 12, "", Ms(2))),
+    "add_member, again": lambda tx: tx.add_member(Member("p1", "m", 99, "", Ms(2))),
     "add_member, a version": lambda tx: tx.add_member(
-        Member("p1", "m", 11, "space", 1, started=8, version="1.3", schema=5)
+        Member("p1", "m", 11, "space", Ms(1), started=8, version="1.3", schema=5)
     ),
     "drop_member": lambda tx: tx.drop_member("p1"),
     "add_event": lambda tx: tx.add_event(happening("lost")),
-    "add_member, a worker": lambda tx: tx.add_member(Member("p1", "m", 11, "space", 1, works=1)),
+    "add_member, a worker": lambda tx: tx.add_member(
+        Member("p1", "m", 11, "space", Ms(1), works=1)
+    ),
     "change_lease, another member": lambda tx: tx.change_lease(
         (tx.lease(8) or lease(8))._replace(member="p3")
     ),
@@ -336,7 +347,7 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
         case "c" if leases:
             row = tx.lease(dice.choice(leases))
             assert row is not None
-            answer = dice.choice([PENDING, ACCEPTED, refused(2)])
+            answer = dice.choice([PENDING, ACCEPTED, refused(Ms(2))])
             row = row._replace(chain=dice.choice([0, 3, 5]), answer=answer, tokens=number)
             tx.change_lease(row._replace(pid=number, cancel=STOP))
         case "o" if tickets:
@@ -345,11 +356,11 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
             until = dice.randrange(100)
             tx.add_rest(rest(dice.choice("ab"), number, until, keep=until + dice.choice([0, 50])))
         case "v":
-            tx.drop_rests(dice.randrange(100))
+            tx.drop_rests(Ms(dice.randrange(100)))
         case "h":
-            tx.learn_hold(dice.choice(KEYS), number * 100)
+            tx.learn_hold(dice.choice(KEYS), Ms(number * 100))
         case "m":
-            member = Member(dice.choice(MEMBERS), "m", number, "", number)
+            member = Member(dice.choice(MEMBERS), "m", number, "", Ms(number))
             tx.add_member(member._replace(schema=dice.choice([0, number])))
         case "n":
             tx.set_note(dice.choice(NOTES), str(number))
@@ -375,7 +386,7 @@ def change_jobs_at_random(tx: Tx, dice: random.Random) -> None:
             assert row is not None
             row = row._replace(failures=number, adopted=state is State.RUNNING)
             code = "adopted" if row.adopted else CODES.get(state, "exit")
-            tx.change_job(row._replace(state=state, code=code, due=due, ended=ended))
+            tx.change_job(row._replace(state=state, code=code, due=Ms(due), ended=Ms(ended)))
         case "a" if known:
             tx.keep_attempt(attempt(dice.choice(known), dice.randrange(1, 4), ended=number))
         case "w" if known:

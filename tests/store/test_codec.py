@@ -17,6 +17,7 @@ from headgate.core.leases import (
     refused,
     relief,
 )
+from headgate.core.times import Ms
 from headgate.errors import StoreCorruptError
 from headgate.store import codec
 from headgate.store.schema import migrations
@@ -126,13 +127,13 @@ def test_a_state_that_nobody_knows_is_damage() -> None:
 
 @pytest.mark.parametrize(
     "number, answer",
-    [(0, PENDING), (1, ACCEPTED), (2, refused(2)), (1_010_000, refused(1_010_000))],
+    [(0, PENDING), (1, ACCEPTED), (2, refused(Ms(2))), (1_010_000, refused(Ms(1_010_000)))],
 )
 def test_an_answer_is_a_number_in_its_column(number: int, answer: Answer) -> None:
     """Nothing, yes, or the time of a no; never a time that would mean something else."""
     assert codec.read_answer(number) == answer
     assert codec.write_answer(answer) == number
-    assert codec.write_answer(refused(0)) == 2
+    assert codec.write_answer(refused(Ms(0))) == 2
 
 
 @given(st.integers(0, 2**60))
@@ -178,7 +179,7 @@ def test_requests_settle(cause: EndCause, text: str) -> None:
     assert codec.write_end_request(found) == written
 
 
-@pytest.mark.parametrize("answer", [PENDING, ACCEPTED, refused(99)])
+@pytest.mark.parametrize("answer", [PENDING, ACCEPTED, refused(Ms(99))])
 @pytest.mark.parametrize("request_", [None, relief("x"), EndRequest(EndCause.CANCEL, "by hand")])
 def test_a_lease_comes_back_as_it_was(answer: Answer, request_: EndRequest | None) -> None:
     """Every field of it, through its columns."""

@@ -15,6 +15,7 @@ import pytest
 
 from headgate.core.leases import ACCEPTED, PENDING, refused
 from headgate.core.pools import Tuned
+from headgate.core.times import Ms
 from headgate.ledger.rows import (
     History,
     Lease,
@@ -269,7 +270,9 @@ def test_a_ticket_comes_back_as_it_went_in(store: Store) -> None:
     """Every field of a ticket is kept; what is not there is None, and dropped only once."""
     with store.transaction(write=True) as tx:
         line = tx.lane(lane())
-        row = Ticket(7, line, -3, -(2**52), 2**52, 3, "täsk", "p1", "läbel", 1, '{"a":1}', 2**40)
+        row = Ticket(
+            7, line, -3, Ms(-(2**52)), Ms(2**52), 3, "täsk", "p1", "läbel", 1, '{"a":1}', 2**40
+        )
         tx.add_ticket(row)
         assert tx.ticket(7) == row
         tx.set_overtaken(7, '{"b":2}')
@@ -343,12 +346,12 @@ def test_rank_when_everyone_came_at_once(store: Store) -> None:
 def test_members_and_their_tickets(store: Store) -> None:
     """A member is found with its tickets, and so is someone else who waits on its machine."""
     with store.transaction(write=True) as tx:
-        tx.add_member(Member("p1", "m", 10, "s", 1))
-        tx.add_member(Member("p2", "m", 20, "s", 2))
-        tx.add_member(Member("p2", "m", 21, "s", 3))
+        tx.add_member(Member("p1", "m", 10, "s", Ms(1)))
+        tx.add_member(Member("p2", "m", 20, "s", Ms(2)))
+        tx.add_member(Member("p2", "m", 21, "s", Ms(3)))
         assert sorted(tx.members()) == [
-            Member("p1", "m", 10, "s", 1),
-            Member("p2", "m", 21, "s", 3),
+            Member("p1", "m", 10, "s", Ms(1)),
+            Member("p2", "m", 21, "s", Ms(3)),
         ]
         line, far = tx.lane(lane()), tx.lane(lane(machine="far"))
         for id in (3, 1, 2):
@@ -446,7 +449,7 @@ def test_what_upstream_said_to_a_lease_is_kept(store: Store) -> None:
     """An answer and what was used go into the row; what was noted at its start stays as it was."""
     write(store, partial(_add_lease, row=lease(5)))
     assert lease(5).sent
-    for answer, tokens in ((ACCEPTED, 3), (refused(2), 0), (PENDING, 2**40)):
+    for answer, tokens in ((ACCEPTED, 3), (refused(Ms(2)), 0), (PENDING, 2**40)):
         row = lease(5)._replace(answer=answer, tokens=tokens)
         write(store, partial(_change_lease, row=row))
         assert read(store, lambda tx: tx.lease(5)) == row
@@ -461,7 +464,7 @@ def test_recent_leases_are_those_granted_later(store: Store) -> None:
             lease(2, granted=20, chain=2),
             lease(3, granted=20, chain=2, lender=2, machine="n"),
             lease(4, granted=20, key="b/z", member="p2"),
-            lease(5, granted=30)._replace(answer=refused(2)),
+            lease(5, granted=30)._replace(answer=refused(Ms(2))),
             lease(6, granted=0),
         ]
         for row in reversed(rows):
@@ -474,10 +477,10 @@ def test_recent_leases_are_those_granted_later(store: Store) -> None:
             (20, [5]),
             (30, []),
         ):
-            assert sorted(tx.recent(since)) == [row for row in rows if row.id in ids]
+            assert sorted(tx.recent(Ms(since))) == [row for row in rows if row.id in ids]
         tx.change_lease(rows[4]._replace(answer=ACCEPTED))
         tx.drop_lease(4)
-        assert sorted(tx.recent(10)) == [rows[1], rows[2], rows[4]._replace(answer=ACCEPTED)]
+        assert sorted(tx.recent(Ms(10))) == [rows[1], rows[2], rows[4]._replace(answer=ACCEPTED)]
 
 
 def test_rests_end_at_their_time(store: Store) -> None:
@@ -485,23 +488,23 @@ def test_rests_end_at_their_time(store: Store) -> None:
     with store.transaction(write=True) as tx:
         for until in (10, 20, 20, 30):
             tx.add_rest(rest("a", 1, until))
-        tx.drop_rests(9)
+        tx.drop_rests(Ms(9))
         assert len(tx.rests()) == 4
-        tx.drop_rests(20)
+        tx.drop_rests(Ms(20))
         assert tx.rests() == [rest("a", 1, 30)]
 
 
 def test_rests_are_kept_for_longer_than_they_last(store: Store) -> None:
     """It is the end of its keeping that makes a row go, not the end of the rest itself."""
-    kept = Rest("ä", 3, 10, 30, -(2**52), 2**52, 0)
+    kept = Rest("ä", 3, Ms(10), Ms(30), Ms(-(2**52)), Ms(2**52), 0)
     with store.transaction(write=True) as tx:
         tx.add_rest(kept)
         tx.add_rest(rest("a", 1, 25))
-        tx.drop_rests(25)
+        tx.drop_rests(Ms(25))
         assert tx.rests() == [kept]
-        tx.drop_rests(29)
+        tx.drop_rests(Ms(29))
         assert tx.rests() == [kept]
-        tx.drop_rests(30)
+        tx.drop_rests(Ms(30))
         assert tx.rests() == []
 
 
@@ -514,7 +517,7 @@ def _change_lease(tx: Tx, row: Lease) -> None:
 
 
 def _learn(tx: Tx, key: str, held: int) -> None:
-    tx.learn_hold(key, held)
+    tx.learn_hold(key, Ms(held))
 
 
 def _tune(tx: Tx, row: Tuned) -> None:
@@ -527,7 +530,7 @@ def test_history_is_a_mean_that_forgets(store: Store) -> None:
     for count, held in enumerate([1_000 * n for n in range(1, 41)], start=1):
         mean += (held - mean) / min(count, 16)
         write(store, partial(_learn, key="a/x", held=held))
-    write(store, lambda tx: tx.learn_hold("a/y", 500))
+    write(store, lambda tx: tx.learn_hold("a/y", Ms(500)))
     with store.transaction(write=False) as tx:
         assert tx.usual_hold(["a/x"]) == pytest.approx(mean)
         assert tx.usual_hold(["a/x", "a/y", "never"]) == pytest.approx((mean + 500) / 2)
@@ -542,8 +545,8 @@ def test_history_does_not_depend_on_how_commits_are_grouped(store: Store) -> Non
         write(store, partial(_learn, key="one by one", held=held))
     with store.transaction(write=True) as tx:
         for held in holds[:4]:
-            tx.learn_hold("at once", held)
-    write(store, lambda tx: tx.learn_hold("at once", holds[4]))
+            tx.learn_hold("at once", Ms(held))
+    write(store, lambda tx: tx.learn_hold("at once", Ms(holds[4])))
     with store.transaction(write=False) as tx:
         assert tx.usual_hold(["at once"]) == pytest.approx(tx.usual_hold(["one by one"]))
 
@@ -560,11 +563,11 @@ def test_what_was_set_by_hand_is_kept(store: Store) -> None:
     """A pool's row is replaced as a whole; numbers stay numbers and words stay words."""
     rows = [
         Tuned("a", 3),
-        Tuned("b", "unlimited", 0, 2**62, "note"),
-        Tuned("c", None, 5),
+        Tuned("b", "unlimited", Ms(0), Ms(2**62), "note"),
+        Tuned("c", None, Ms(5)),
         Tuned("d", "learn"),
     ]
-    for row in (Tuned("a", "unlimited", 9), *rows):
+    for row in (Tuned("a", "unlimited", Ms(9)), *rows):
         write(store, partial(_tune, row=row))
     found = read(store, lambda tx: tx.tuned())
     assert sorted(found) == sorted(rows)
@@ -746,4 +749,4 @@ def test_a_history_that_cannot_be_one_is_none(mean: float) -> None:
     """A mean beyond all bounds says nothing, and the next hold begins anew."""
     odd = History(7, mean)
     assert not odd.sound
-    assert odd.learn(400) == History(-3, 2.0).learn(400) == History(1, 400.0)
+    assert odd.learn(Ms(400)) == History(-3, 2.0).learn(Ms(400)) == History(1, 400.0)

@@ -11,6 +11,7 @@ import pytest
 from headgate.core.jobs import Job
 from headgate.core.jobstates import State, Word
 from headgate.core.line import Order
+from headgate.core.times import Ms
 from headgate.ledger.rows import Attempt, Member, Tx
 from headgate.store import Store, open_store
 from tests.store.far import FarStore
@@ -61,7 +62,7 @@ def test_what_a_job_was_submitted_with_stays(store: Store) -> None:
     """A change keeps what may change, and leaves weight, names, time and command alone."""
     row = job(7)
     other = changed(row)
-    meddled = other._replace(weight=99, task="x", name="x", label="x", submitted=99, spec="x")
+    meddled = other._replace(weight=99, task="x", name="x", label="x", submitted=Ms(99), spec="x")
     with store.transaction(write=True) as tx:
         tx.add_job(row)
         tx.change_job(meddled)
@@ -123,10 +124,10 @@ def test_jobs_are_due_in_order(store: Store) -> None:
         for id, due in ((1, 30), (2, 10), (3, 0), (5, 20), (4, 20)):
             tx.add_job(job(id, due=due))
         assert tx.next_due() == 10
-        assert tx.due_jobs(9, 10) == []
-        assert [row.id for row in tx.due_jobs(10, 10)] == [2]
-        assert [row.id for row in tx.due_jobs(10**6, 10)] == [2, 4, 5, 1]
-        assert [row.id for row in tx.due_jobs(10**6, 2)] == [2, 4]
+        assert tx.due_jobs(Ms(9), 10) == []
+        assert [row.id for row in tx.due_jobs(Ms(10), 10)] == [2]
+        assert [row.id for row in tx.due_jobs(Ms(10**6), 10)] == [2, 4, 5, 1]
+        assert [row.id for row in tx.due_jobs(Ms(10**6), 2)] == [2, 4]
         tx.change_job(job(2, due=0))
         assert tx.next_due() == 20
 
@@ -137,10 +138,10 @@ def test_old_jobs_are_those_that_ended_long_ago(store: Store) -> None:
         for id, ended in ((9, 20), (2, 20), (3, 30), (4, 0), (5, 10)):
             tx.add_job(job(id, State.DONE if ended else State.RUNNING, ended=ended))
         tx.change_job(job(9, State.FAILED, ended=20))
-        assert tx.old_jobs(10, 10) == []
-        assert tx.old_jobs(11, 10) == [5]
-        assert tx.old_jobs(10**6, 10) == [5, 2, 9, 3]
-        assert tx.old_jobs(10**6, 2) == [5, 2]
+        assert tx.old_jobs(Ms(10), 10) == []
+        assert tx.old_jobs(Ms(11), 10) == [5]
+        assert tx.old_jobs(Ms(10**6), 10) == [5, 2, 9, 3]
+        assert tx.old_jobs(Ms(10**6), 2) == [5, 2]
 
 
 def test_a_dropped_job_takes_its_attempts_along(store: Store) -> None:
@@ -173,12 +174,15 @@ def test_who_waits_for_whom(store: Store) -> None:
 
 def test_attempts_are_kept_in_order(store: Store) -> None:
     """Each by its job and number; kept again, it is the new one that counts."""
-    rows = [Attempt(7, number, "ä/b", -number, 2**52, "c", "t\n", "0:9") for number in (10, 9, 1)]
+    rows = [
+        Attempt(7, number, "ä/b", Ms(-number), Ms(2**52), "c", "t\n", "0:9")
+        for number in (10, 9, 1)
+    ]
     with store.transaction(write=True) as tx:
         for row in (*rows, attempt(70, 1)):
             tx.keep_attempt(row)
         assert tx.attempts(7) == sorted(rows)
-        again = rows[1]._replace(ended=1, text="other")
+        again = rows[1]._replace(ended=Ms(1), text="other")
         tx.keep_attempt(again)
         assert tx.attempts(7) == [rows[2], again, rows[0]]
         assert tx.attempts(8) == []
@@ -203,9 +207,9 @@ def test_leases_of_jobs(store: Store) -> None:
 def test_members_come_in_the_order_in_which_they_joined(store: Store) -> None:
     """Equal ones by name, also once one has changed or the end of one was undone."""
     rows = [
-        Member("p3", "m", 1, "", 10),
-        Member("p1", "m", 1, "", 20),
-        Member("p2", "m", 1, "", 20),
+        Member("p3", "m", 1, "", Ms(10)),
+        Member("p1", "m", 1, "", Ms(20)),
+        Member("p2", "m", 1, "", Ms(20)),
     ]
     with store.transaction(write=True) as tx:
         for row in reversed(rows):
@@ -239,8 +243,8 @@ def test_lists_are_in_order_after_a_failed_transaction(store: Store) -> None:
             tx.keep_attempt(attempt(1, id))
     _fail(store, partial(_drop_job, id=1), partial(_change_job, row=job(2)))
     with store.transaction(write=False) as tx:
-        assert tx.old_jobs(6, 10) == [1, 2, 3]
-        assert [row.id for row in tx.due_jobs(5, 10)] == [1, 2, 3]
+        assert tx.old_jobs(Ms(6), 10) == [1, 2, 3]
+        assert [row.id for row in tx.due_jobs(Ms(5), 10)] == [1, 2, 3]
         assert [row.id for row in tx.jobs(Word.DONE, 0, 10)] == [1, 2, 3]
         assert [row.number for row in tx.attempts(1)] == [1, 2, 3]
         assert tx.needs_of(9) == [1, 2, 3]

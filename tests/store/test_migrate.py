@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from headgate.core.times import Ms
 from headgate.errors import StoreError, StoreInUseError, StoreTooNewError
 from headgate.ledger.rows import Member
 from headgate.store.machine import process_start
@@ -127,7 +128,7 @@ def test_a_compatible_migration_is_applied_under_a_running_process(
     path: Path, folder: Path, store: SqliteStore
 ) -> None:
     """The floor says who may go on; the process goes on, and so does one that starts anew."""
-    process = Process(store, Member("p1", "m", 10, "", 1, version="1.0", schema=NEWEST))
+    process = Process(store, Member("p1", "m", 10, "", Ms(1), version="1.0", schema=NEWEST))
     newer = SqliteStore(path, steps=following(folder, NEWEST))
     assert marked(path) == (NEWEST + 1, NEWEST, True)
     write(store)
@@ -143,9 +144,9 @@ def test_a_compatible_migration_is_applied_under_a_running_process(
 @pytest.mark.parametrize(
     "member, told",
     [
-        (Member("p1", "m", 4711, "", 1), "pid 4711 (an older headgate, schema 3)"),
+        (Member("p1", "m", 4711, "", Ms(1)), "pid 4711 (an older headgate, schema 3)"),
         (
-            Member("p1", "m", 4711, "", 1, version="1.0", schema=NEWEST),
+            Member("p1", "m", 4711, "", Ms(1), version="1.0", schema=NEWEST),
             f"pid 4711 (headgate 1.0, schema {NEWEST})",
         ),
     ],
@@ -176,9 +177,9 @@ def test_members_that_were_killed_hold_nobody_up(
     path: Path, folder: Path, store: SqliteStore
 ) -> None:
     """A row that was left behind is no process; nor is one that knows the new schema."""
-    killed = Member("p1", "m", 10, "", 1, version="1.0", schema=NEWEST)
+    killed = Member("p1", "m", 10, "", Ms(1), version="1.0", schema=NEWEST)
     Process(store, killed, listens=False)
-    newer = Process(store, Member("p2", "m", 11, "", 1, version="2.0", schema=NEWEST + 1))
+    newer = Process(store, Member("p2", "m", 11, "", Ms(1), version="2.0", schema=NEWEST + 1))
     SqliteStore(path, steps=following(folder, NEWEST + 1)).close()
     assert marked(path)[1] == NEWEST + 1
     newer.end()
@@ -205,8 +206,8 @@ def test_a_store_before_versions_were_told_counts_all_its_members(path: Path) ->
 def test_a_member_is_removed_with_what_it_told_of_itself(path: Path, store: SqliteStore) -> None:
     """Also by a version that knows only its row among the members."""
     with store.transaction(write=True) as tx:
-        tx.add_member(Member("p1", "m", 1, "", 1, 0, 5, "1.0", NEWEST))
-        tx.add_member(Member("p2", "m", 2, "", 2, 0, 6, "1.0", NEWEST))
+        tx.add_member(Member("p1", "m", 1, "", Ms(1), 0, 5, "1.0", NEWEST))
+        tx.add_member(Member("p2", "m", 2, "", Ms(2), 0, 6, "1.0", NEWEST))
         tx.drop_member("p1")
     db = apsw.Connection(str(path))
     assert db.execute("SELECT member FROM process").fetchall() == [("p2",)]
@@ -215,7 +216,7 @@ def test_a_member_is_removed_with_what_it_told_of_itself(path: Path, store: Sqli
     db.execute("INSERT INTO member VALUES ('p3', 'm', 3, '', 3, 1)")
     db.close()
     with store.transaction(write=False) as tx:
-        assert tx.members() == [Member("p3", "m", 3, "", 3, 1)]
+        assert tx.members() == [Member("p3", "m", 3, "", Ms(3), 1)]
 
 
 def test_a_process_is_told_from_the_next_of_its_number() -> None:

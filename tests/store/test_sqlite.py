@@ -19,6 +19,7 @@ import pytest
 
 from headgate import Gate
 from headgate.core.leases import PENDING
+from headgate.core.times import Ms, Seconds
 from headgate.core.views import PoolStatus, Status
 from headgate.errors import (
     NoRoomError,
@@ -195,7 +196,7 @@ def test_an_older_file_is_brought_up_to_date(path: Path, version: int) -> None:
         after = said(tx)
         assert tx.uid() == uid
         assert {name: after[name] for name in before} == before
-        tx.drop_rests(10**6)
+        tx.drop_rests(Ms(10**6))
         for id in JOBS if version < 3 else ():
             assert tx.next_id() > id
             tx.add_job(job(id))
@@ -446,7 +447,7 @@ def test_the_wall_clock_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPa
             for one in (gate, other):
                 status = one.status()
                 assert pool(status, "b").paused
-                left = (pool(status, "b").paused_until or 0) - status.at
+                left = (pool(status, "b").paused_until or Seconds(0)) - status.at
                 assert 0 < left <= 60
                 assert pool(status, "host").in_use == 1
                 running = one.queue().running
@@ -496,7 +497,7 @@ def test_a_clock_that_cannot_be_read_is_set_anew(path: Path, spoil: str) -> None
     with store.transaction(write=True) as tx:
         fill(tx)
         latest = store.now() + 5_000
-        tx.add_event(tx.events(-1, 1, 0)[0]._replace(at=latest))
+        tx.add_event(tx.events(-1, 1, 0)[0]._replace(at=Ms(latest)))
         offset = tx.note(name)
         text = offset[:-1] if spoil == "cut" else spoil.format(offset)
         tx.set_note(name, text)

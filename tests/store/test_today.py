@@ -10,6 +10,7 @@ import pytest
 from headgate.core.jobs import End, Job
 from headgate.core.jobstates import State, Word
 from headgate.core.leases import ACCEPTED, PENDING, EndCause, refused
+from headgate.core.times import Ms, Seconds
 from headgate.errors import UsageError
 from headgate.gate.cancel import _ask_to_end
 from headgate.ledger import hands, joblook, jobtime
@@ -106,7 +107,7 @@ def test_what_is_shown_is_what_was(today: Today) -> None:
     back = today.why(today.named["parked, in line"])
     assert (back.state, back.code, back.position) == ("queued", "pool_full", 1)
     assert today.why(today.named["relieving"]).reason == "to relieve the machine: 12 MiB are free"
-    aside = today.read(lambda ledger: joblook.aside(ledger, 0.0, 99))
+    aside = today.read(lambda ledger: joblook.aside(ledger, Seconds(0.0), 99))
     assert {job.name for job in aside} == {"held", "after", "parked", "backoff"}
 
 
@@ -115,7 +116,7 @@ def test_what_leases_were_told_is_typed(today: Today) -> None:
     leases = today.read(lambda ledger: {row.task: row.answer for row in ledger.tx.leases(0, 99)})
     assert leases["pending"] == PENDING
     assert leases["accepted"] == ACCEPTED
-    assert leases["refused"] == refused(WRITTEN_AT)
+    assert leases["refused"] == refused(Ms(WRITTEN_AT))
     causes = {}
     for name in ("relieving", "cancelling", "overdue", "running"):
         request = today.lease(name).cancel

@@ -13,6 +13,7 @@ from typing import Any
 from headgate.core.pools import Declared, UsageSource
 from headgate.core.signals import Reading, Signal
 from headgate.core.strain import Host
+from headgate.core.times import Ms
 from headgate.ledger import admit, learn, leave, strain, tune, upstream
 from headgate.ledger.ledger import Ledger, Pages
 from headgate.ledger.rows import Member
@@ -20,9 +21,9 @@ from headgate.store.sqlite import SqliteStore
 
 POOLS = {
     "host": Declared(limit=99, memory_floor=2**30, load_ceiling=4.0),
-    "a": Declared(limit=8, cooldown=0),
-    "free": Declared(limit="learn", cooldown=5_000),
-    "rates": Declared(rpm=5, tpm=600, spacing=700, adapt="off"),
+    "a": Declared(limit=8, cooldown=Ms(0)),
+    "free": Declared(limit="learn", cooldown=Ms(5_000)),
+    "rates": Declared(rpm=5, tpm=600, spacing=Ms(700), adapt="off"),
     "read": Declared(limit=9, usage=UsageSource("python", call="x:y")),
     "told": Declared(limit=9, adapt="off"),
     "seen": Declared(limit=4, adapt="off", observe=("agent",)),
@@ -68,9 +69,9 @@ class Program:
         if what == "strain":
             self.pages.gauge = Gauge(words["space"], Host(*words["host"]))
         with self.store.transaction(write=True) as tx:
-            ledger = Ledger(tx, self.pages, now, Census(), "m")
+            ledger = Ledger(tx, self.pages, Ms(now), Census(), "m")
             if what == "join":
-                tx.add_member(Member("p", "m", 1, "", 0))
+                tx.add_member(Member("p", "m", 1, "", Ms(0)))
             else:
                 leave.sweep(ledger)
                 getattr(self, what)(ledger, **words)
@@ -98,14 +99,14 @@ class Program:
         leave.release(ledger, id)
 
     def report(self, ledger: Ledger, kind: str, id: int) -> None:
-        learn.report(ledger, Signal(kind, 0), lease=id)
+        learn.report(ledger, Signal(kind, Ms(0)), lease=id)
 
     def claim(self, ledger: Ledger, pool: str) -> None:
-        upstream.claim(ledger, pool, "p", 1_000)
+        upstream.claim(ledger, pool, "p", Ms(1_000))
 
     def usage(self, ledger: Ledger, pool: str, in_use: float | None) -> None:
         reading = None if in_use is None else Reading(in_use, 5, note="é")
-        upstream.record(ledger, pool, reading, asked=ledger.now - 50, problem="timeout")
+        upstream.record(ledger, pool, reading, asked=Ms(ledger.now - 50), problem="timeout")
 
     def sighted(self, ledger: Ledger, space: str, programs: int) -> None:
         upstream.sighted(ledger, space, {"seen": programs})

@@ -8,6 +8,7 @@ import pytest
 
 from headgate.core.pools import UsageSource
 from headgate.core.signals import Reading
+from headgate.core.times import Seconds
 from headgate.usage import Failed, read
 
 
@@ -20,7 +21,7 @@ def mine(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def ask(call: str = "my_usage:now", timeout: float = 10.0) -> Reading | Failed:
-    return read(UsageSource("python", call=call), environ={}, timeout=timeout)
+    return read(UsageSource("python", call=call), environ={}, timeout=Seconds(timeout))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 
 from headgate.core.pools import UsageSource
 from headgate.core.signals import Reading
+from headgate.core.times import Seconds
 from headgate.usage import Failed, read, wire
 from headgate.usage.failed import explain
 from headgate.usage.fetch import aim
@@ -36,7 +37,7 @@ def source(url: str, kind: str = "json") -> UsageSource:
 
 
 def ask(url: str, kind: str = "json", timeout: float = 10.0) -> Reading | Failed:
-    return read(source(url, kind), environ=ENVIRON, timeout=timeout)
+    return read(source(url, kind), environ=ENVIRON, timeout=Seconds(timeout))
 
 
 def chunked(*pieces: bytes, head: str = "", end: bytes = b"0\r\n\r\n") -> bytes:
@@ -323,7 +324,7 @@ def test_secrets_stay_out_of_tracebacks(serve: Serve, monkeypatch: pytest.Monkey
 
     def spy(who: str, error: Exception, timeout: float) -> Failed:
         texts.append("".join(traceback.format_exception(error)))
-        return explain(who, error, timeout)
+        return explain(who, error, Seconds(timeout))
 
     monkeypatch.setattr("headgate.usage.sources.explain", spy)
     for data, _ in REFUSED.values():
@@ -337,7 +338,7 @@ def test_secrets_stay_out_of_what_is_shown() -> None:
     """A target shows its host; an error of unknown origin, only its kind."""
     assert repr(aim(source(f"http://me:hush@h/{KEY}?t=q-token"), ENVIRON)) == "<Target h>"
     error = RuntimeError(f"{KEY} was sent")
-    assert explain("h", error, 5) == Failed("h cannot be read: RuntimeError")
+    assert explain("h", error, Seconds(5)) == Failed("h cannot be read: RuntimeError")
 
 
 def test_the_first_event_of_a_stream(serve: Serve) -> None:
@@ -455,7 +456,7 @@ def test_a_proxy_gives_a_tunnel(serve: Serve, trusting: ssl.SSLContext) -> None:
     server = serve(says(GOOD), tls=trusting)
     proxy = serve(_proxy_to(server.port))
     environ = {**ENVIRON, "https_proxy": f"http://me:hush@127.0.0.1:{proxy.port}"}
-    found = read(source("https://usage.example/v1/usage"), environ=environ, timeout=10)
+    found = read(source("https://usage.example/v1/usage"), environ=environ, timeout=Seconds(10))
     assert found == Reading(2.0, 4)
     assert "".join(proxy.heads) == (
         "CONNECT usage.example:443 HTTP/1.1\r\nHost: usage.example:443\r\n"

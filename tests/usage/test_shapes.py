@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.signals import LONGEST_PAUSE, PAUSE, Reading
+from headgate.core.times import Seconds
 from headgate.usage.failed import Trouble, Unusable
 from headgate.usage.shapes import by_path, featherless, load, returned, umans
 
-NOW = 1_800_000_000.0
+NOW = Seconds(1_800_000_000.0)
 
 
 def answer(usage: dict[str, Any] | None = None, **priority: object) -> dict[str, Any]:
@@ -277,7 +278,7 @@ def test_any_answer_is_a_good_reading_or_none(value: object, now: float) -> None
     """Whatever JSON comes in, numbers that go out are ones that the gate can use."""
     value = load(json.dumps(value).encode())
     shapes: list[Callable[[object], Reading | None]] = [
-        lambda value: umans(value, now),
+        lambda value: umans(value, Seconds(now)),
         featherless,
         returned,
     ]

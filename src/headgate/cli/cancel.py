@@ -5,6 +5,7 @@ from argparse import ArgumentParser, Namespace
 from headgate.cli.common import open_anyway, parse_id, print_json, say
 from headgate.core import oldnames, shapes
 from headgate.core.amounts import parse_duration
+from headgate.core.times import seconds
 from headgate.errors import HeadgateError
 
 
@@ -20,7 +21,7 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Cancel each; one that cannot be cancelled does not keep the others."""
     gate = open_anyway(args)
-    grace = None if args.grace is None else parse_duration(args.grace, "grace") / 1000
+    grace = None if args.grace is None else seconds(parse_duration(args.grace, "grace"))
     results, code = [], 0
     for text in args.ids:
         try:

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 
 from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json
-from headgate.core.amounts import show_duration
+from headgate.core.amounts import show_seconds
 from headgate.core.views import Capacity
 from headgate.errors import NoRoomError
 
@@ -47,5 +47,5 @@ def line(capacity: Capacity) -> str:
     if capacity.queued:
         parts.append(f"{capacity.queued} waiting")
     if capacity.eta is not None:
-        parts.append(f"room in about {show_duration(capacity.eta * 1000)}")
+        parts.append(f"room in about {show_seconds(capacity.eta)}")
     return f"{what}: {', '.join(parts)}"

@@ -12,6 +12,7 @@ from headgate.config import Config, find, load
 from headgate.core import shapes
 from headgate.core.amounts import show_duration
 from headgate.core.pools import Pool, UsageSource, book, parse_view
+from headgate.core.times import Seconds, seconds
 from headgate.core.views import PoolStatus
 from headgate.errors import ConfigError
 
@@ -54,7 +55,7 @@ def _lines(pools: Mapping[str, Pool], pen: draw.Pen) -> list[str]:
     columns = (*COLUMNS, ("usage", ""), ("observes", "shrinks"))
     rows = [
         (
-            *row(status, 0.0),
+            *row(status, Seconds(0)),
             _usage(pools[status.pool].usage),
             ", ".join(pools[status.pool].observe),
         )
@@ -88,7 +89,7 @@ def _as_json(
             "errors": list(errors),
             "warnings": config and config.warnings,
             "pools": config and listed,
-            "grace": config and config.grace / 1000,
+            "grace": config and seconds(config.grace),
         }
     )
 
@@ -106,7 +107,7 @@ def _status(pool: Pool) -> PoolStatus:
         paused=False,
         paused_until=None,
         cooldown_ms=pool.cooldown,
-        max_hold=None if pool.max_hold is None else pool.max_hold / 1000,
+        max_hold=None if pool.max_hold is None else seconds(pool.max_hold),
         reserve=dict(pool.reserve),
         adapt=pool.adapt,
         rpm=pool.rates.rpm or None,

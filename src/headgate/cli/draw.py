@@ -5,6 +5,8 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 
+from headgate.core.times import Seconds
+
 Span = tuple[str, str]
 """Some text and its style."""
 Cell = str | int | tuple[Span, ...]
@@ -170,7 +172,7 @@ def _text(spans: tuple[Span, ...]) -> str:
     return "".join(text for text, _ in spans)
 
 
-def clock(at: float) -> str:
+def clock(at: Seconds) -> str:
     """A time as the people of this machine write it."""
     whole = int(min(max(at, 0.0), _LAST_SECOND))
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(whole))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headgate.core.amounts import parse_duration, shown
+from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import UsageError
 from headgate.gate import Gate
 from headgate.gate.jobs import draft
@@ -160,7 +161,7 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
         keys = [found] if found else []
     expires = said.get("expires")
     if expires is None:
-        expires = "never" if terms.expires is None else terms.expires / 1000
+        expires = "never" if terms.expires is None else seconds(terms.expires)
     retries = _whole(said, "retries", 0, 0, 999)
     return draft(
         argv,
@@ -260,13 +261,13 @@ def _after(found: object, names: Mapping[str, int]) -> list[int]:
     return ids
 
 
-def _since(found: object) -> float | None:
+def _since(found: object) -> Seconds | None:
     if found is None:
         return None
     try:
-        moment = float(str(found))
+        moment = Seconds(str(found))
     except ValueError:
-        return time.time() - parse_duration(found, "since") / 1000
+        return Seconds(time.time()) - seconds(parse_duration(found, "since"))
     if moment < 100_000_000:
         raise UsageError(
             f"bad since {shown(found)}: expected seconds since the epoch, or a time ago such as 5m"
@@ -274,7 +275,7 @@ def _since(found: object) -> float | None:
     return moment
 
 
-def _time(said: Mapping[str, Any], name: str, usual: int | None) -> int | None:
+def _time(said: Mapping[str, Any], name: str, usual: Ms | None) -> Ms | None:
     found = said.get(name)
     if found is None:
         return usual

@@ -7,9 +7,10 @@ from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json, say
 from headgate.cli.status import SOURCES
 from headgate.core import shapes
-from headgate.core.amounts import parse_duration, parse_limit, show_duration
+from headgate.core.amounts import parse_duration, parse_limit, show_duration, show_seconds
 from headgate.core.keys import HOST, parse_pattern
 from headgate.core.pools import LEARN, OFF
+from headgate.core.times import Seconds, seconds
 from headgate.core.views import PoolStatus, Status
 from headgate.errors import UsageError
 from headgate.gate import Gate
@@ -97,7 +98,7 @@ def _do(gate: Gate, action: str, pool: str, value: str, before: Status) -> str:
             return f"{pool} has no limit now{_was(before, pool)}"
         case "cooldown":
             rest = parse_duration(value, "cooldown")
-            gate.set_cooldown(pool, rest / 1000)
+            gate.set_cooldown(pool, seconds(rest))
             return f"seats of {pool} freed from now on rest for {show_duration(rest)}"
         case _:
             gate.restore(pool)
@@ -165,7 +166,7 @@ def _as_words(pool: PoolStatus) -> str:
     return f"{limit}, cooldown {rest}"
 
 
-def lines(pools: Iterable[PoolStatus], pen: draw.Pen, at: float) -> list[str]:
+def lines(pools: Iterable[PoolStatus], pen: draw.Pen, at: Seconds) -> list[str]:
     """The limits for people, at this moment."""
     return draw.table(COLUMNS, [row(pool, at) for pool in in_order(pools)], pen)
 
@@ -175,7 +176,7 @@ def in_order(pools: Iterable[PoolStatus]) -> list[PoolStatus]:
     return sorted(pools, key=lambda pool: (pool.pool != HOST, pool.pool))
 
 
-def row(pool: PoolStatus, at: float) -> tuple[draw.Cell, ...]:
+def row(pool: PoolStatus, at: Seconds) -> tuple[draw.Cell, ...]:
     """A pool's settings, and what it has learned, under COLUMNS."""
     known = {None, pool.limit, pool.auto_reduced_from}
     lag = pool.upstream.lag_ms if pool.upstream else None
@@ -192,12 +193,12 @@ def row(pool: PoolStatus, at: float) -> tuple[draw.Cell, ...]:
         pool.rpm or "",
         pool.tpm or "",
         show_duration(pool.spacing_ms) if pool.spacing_ms else "",
-        "" if pool.max_hold is None else show_duration(pool.max_hold * 1000),
+        "" if pool.max_hold is None else show_seconds(pool.max_hold),
         ", ".join(f"{seats} {name}" for name, seats in pool.reserve.items()),
     )
 
 
-def _next_probe(pool: PoolStatus, at: float) -> str:
+def _next_probe(pool: PoolStatus, at: Seconds) -> str:
     if pool.probing:
         return "now"
-    return "" if pool.next_probe is None else f"in {show_duration((pool.next_probe - at) * 1000)}"
+    return "" if pool.next_probe is None else f"in {show_seconds(pool.next_probe - at)}"

@@ -10,11 +10,12 @@ from pathlib import Path
 from headgate.cli.common import open_anyway, parse_id, say
 from headgate.cli.queue import whole
 from headgate.core.jobstates import ENDED
+from headgate.core.times import Seconds
 from headgate.errors import UsageError
 from headgate.gate import Gate
 
 _CHUNK = 256 * 1024
-_LOOK = 0.1
+_LOOK = Seconds(0.1)
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from headgate.cli.common import (
 from headgate.config import find, load
 from headgate.core import oldnames, shapes
 from headgate.core.notices import Target
+from headgate.core.times import seconds
 from headgate.errors import UsageError
 
 _NONE = "no [[notify]] in the configuration; see docs/notifications.md"
@@ -96,7 +97,7 @@ def _list(args: Namespace) -> int:
             "to": where(target),
             "events": list(target.events),
             "only": {name: list(said) for name, said in target.only._asdict().items()},
-            "timeout": target.timeout / 1000,
+            "timeout": seconds(target.timeout),
             "tries": target.tries,
             "signed": bool(target.secret_env),
             "behind": standing.behind,

@@ -19,7 +19,7 @@ from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json
 from headgate.config.words import hide, label
 from headgate.core import oldnames, shapes
-from headgate.core.amounts import CLASSES, parse_priority, show_duration
+from headgate.core.amounts import CLASSES, parse_priority, show_seconds
 from headgate.core.plans import Candidate, KeyOf, Plan, Verdict, kind, read_candidate
 from headgate.errors import UsageError
 
@@ -179,6 +179,6 @@ def _defer(line: int, one: Verdict) -> tuple[draw.Cell, ...]:
     return (
         *_start(line, one),
         one.position or "",
-        "" if one.eta is None else f"~{show_duration(one.eta * 1000)}",
+        "" if one.eta is None else f"~{show_seconds(one.eta)}",
         one.reason or "",
     )

@@ -16,6 +16,7 @@ from headgate.cli.common import open_gate, print_json, say
 from headgate.core import oldnames, shapes
 from headgate.core.amounts import parse_duration, shown
 from headgate.core.keys import HOST, parse_key, parse_pattern
+from headgate.core.times import Seconds, seconds
 from headgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -195,13 +196,13 @@ def _whole(text: str | None, what: str, default: int, most: int) -> int:
     return number
 
 
-def _seconds(text: str | None, what: str, default: float, least: int = 1) -> float:
+def _seconds(text: str | None, what: str, default: Seconds, least: int = 1) -> Seconds:
     if text is None:
         return default
     found = parse_duration(text, what)
     if found < least:
         raise UsageError(f"bad {what} {shown(text)}: expected more than no time")
-    return found / 1000
+    return seconds(found)
 
 
 class _Ending:

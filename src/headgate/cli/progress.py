@@ -3,7 +3,8 @@
 import sys
 from typing import TextIO
 
-from headgate.core.amounts import show_duration
+from headgate.core.amounts import show_seconds
+from headgate.core.times import Seconds
 from headgate.core.views import Waiting
 
 
@@ -22,7 +23,7 @@ class Progress:
         if self._quiet:
             return
         said = (spot.position, spot.code, spot.pool)
-        eta = f", about {show_duration(spot.eta * 1000)} to go" if spot.eta else ""
+        eta = f", about {show_seconds(spot.eta)} to go" if spot.eta else ""
         text = f"headgate: {spot.id} waits, {_nth(spot.position)} in line: {spot.reason}{eta}"
         if self._redraws:
             self._drawn = True
@@ -31,13 +32,13 @@ class Progress:
             self._write(f"{text}\n")
         self._said = said
 
-    def done(self, waited: float | None = None) -> None:
+    def done(self, waited: Seconds | None = None) -> None:
         """Clear the line; say how long it took, if it did."""
         if self._drawn:
             self._write("\r\x1b[2K")
             self._drawn = False
         if waited and not self._quiet and self._said is not None:
-            self._write(f"headgate: starts after {show_duration(waited * 1000)} in line\n")
+            self._write(f"headgate: starts after {show_seconds(waited)} in line\n")
 
     def _write(self, text: str) -> None:
         try:

@@ -6,7 +6,8 @@ from argparse import ArgumentParser, Namespace
 from headgate.cli import draw
 from headgate.cli.common import open_anyway, print_json
 from headgate.core import oldnames, shapes
-from headgate.core.amounts import CLASSES, parse_priority, show_duration
+from headgate.core.amounts import CLASSES, parse_priority, show_seconds
+from headgate.core.times import Seconds
 from headgate.core.views import JobStatus, Queue, Running, Waiting
 from headgate.errors import UsageError
 from headgate.gate import Gate
@@ -135,7 +136,7 @@ def _aside(job: JobStatus) -> tuple[draw.Cell, ...]:
         job.task,
         job.key or "(no model)",
         ((job.state, "yellow"),),
-        show_duration((time.time() - job.submitted) * 1000),
+        show_seconds(Seconds(time.time()) - job.submitted),
         "" if job.due is None else draw.clock(job.due),
         job.attempts or "",
         job.reason,
@@ -173,7 +174,7 @@ def _running(work: Running) -> tuple[draw.Cell, ...]:
         _CLASSES.get(work.priority, str(work.priority)) if work.priority else "",
         work.weight if work.weight != 1 else "",
         ((work.state, "yellow"),) if work.state != "running" else "",
-        show_duration(work.held * 1000),
+        show_seconds(work.held),
         work.pid or "",
         work.borrows or "",
         work.attempts if work.attempts > 1 else "",
@@ -190,8 +191,8 @@ def _waiting(work: Waiting) -> tuple[draw.Cell, ...]:
         work.key or "(no model)",
         _CLASSES.get(work.priority, str(work.priority)) if work.priority else "",
         work.weight if work.weight != 1 else "",
-        show_duration(work.waited * 1000),
-        "" if work.eta is None else f"~{show_duration(work.eta * 1000)}",
+        show_seconds(work.waited),
+        "" if work.eta is None else f"~{show_seconds(work.eta)}",
         work.reason,
         work.label,
     )

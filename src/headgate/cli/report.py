@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from headgate.cli.common import open_gate, parse_note, print_json, say
 from headgate.cli.limits import is_new
 from headgate.core import oldnames, shapes
-from headgate.core.amounts import MOST, parse_duration, parse_limit, show_duration, shown
+from headgate.core.amounts import MOST, parse_duration, parse_limit, show_seconds, shown
 from headgate.core.keys import parse_pattern
 from headgate.core.signals import (
     ACCEPTED,
@@ -19,6 +19,7 @@ from headgate.core.signals import (
     USAGE,
     parse_signal,
 )
+from headgate.core.times import Seconds, seconds
 from headgate.core.views import Event, PoolStatus
 from headgate.errors import UsageError
 from headgate.gate.strays import MARK
@@ -58,7 +59,7 @@ def run(args: Namespace) -> int:
         gate.report(
             pool,
             signal,
-            retry_after=None if retry_after is None else retry_after / 1000,
+            retry_after=None if retry_after is None else seconds(retry_after),
             in_use=in_use,
             limit=limit,
             note=note,
@@ -106,7 +107,7 @@ def _number(text: str) -> float:
     raise UsageError(f"bad --in-use {shown(text)}: expected a number from 0 to {MOST}")
 
 
-def outcome(signal: str, after: PoolStatus | None, events: Sequence[Event], at: float) -> str:
+def outcome(signal: str, after: PoolStatus | None, events: Sequence[Event], at: Seconds) -> str:
     """What came of a signal, for people: from what happened in the pool, and what it is now."""
     if signal == ACCEPTED:
         if os.environ.get(MARK):
@@ -136,7 +137,7 @@ def _is_echo(event: Event) -> bool:
     return event.event == "refused" and event.text.startswith("an echo")
 
 
-def _pause(after: PoolStatus | None, events: Sequence[Event], at: float) -> str:
+def _pause(after: PoolStatus | None, events: Sequence[Event], at: Seconds) -> str:
     if after is None or not after.paused:
         return "not paused"
     if after.paused_until is None:
@@ -144,6 +145,6 @@ def _pause(after: PoolStatus | None, events: Sequence[Event], at: float) -> str:
     for event in reversed(events):
         if event.event == "paused":
             return f"paused {event.text.partition(':')[0]}"
-    left = show_duration((after.paused_until - at) * 1000)
+    left = show_seconds(after.paused_until - at)
     echo = any(map(_is_echo, events))
     return f"still paused for {left}" if echo else f"already paused for longer ({left})"

@@ -7,9 +7,10 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 from headgate.cli.common import open_gate, say
 from headgate.cli.progress import Progress
 from headgate.core.amounts import parse_duration, shown
+from headgate.core.times import Seconds, seconds
 from headgate.errors import CancelledWorkError, HeadgateError, UsageError
 
-_LONG_AGO = 100_000_000
+_LONG_AGO = Seconds(100_000_000)
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -54,7 +55,7 @@ def run(args: Namespace) -> int:
         raise UsageError("no program given: headgate run [options] -- CMD...")
     progress = Progress(quiet=args.quiet)
     gate = open_gate(args)
-    grace = gate.grace if args.grace is None else parse_duration(args.grace, "grace") / 1000
+    grace = gate.grace if args.grace is None else seconds(parse_duration(args.grace, "grace"))
     program = Program(
         argv,
         key=args.model or gate.key_of(argv, os.environ),
@@ -91,16 +92,16 @@ def run(args: Namespace) -> int:
     return code
 
 
-def _since(text: str | None) -> float | None:
+def _since(text: str | None) -> Seconds | None:
     """A moment: seconds since the epoch, or a duration ago."""
     if text is None:
         return None
     try:
-        moment = float(text)
+        moment = Seconds(text)
     except ValueError:
         import time
 
-        return time.time() - parse_duration(text, "since") / 1000
+        return Seconds(time.time()) - seconds(parse_duration(text, "since"))
     if moment < _LONG_AGO:
         raise UsageError(
             f"bad since {shown(text)}: expected seconds since the epoch, or a time ago such as 5m"

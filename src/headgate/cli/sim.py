@@ -25,7 +25,9 @@ _ACTIONS = {
     "serve": _Action("be a provider over HTTP, until Ctrl-C", "serve", "arguments", "run"),
     "report": _Action(
         "judge all governors on all scenarios, and write it down",
-        *("commands", "report_arguments", "report"),
+        module="commands",
+        arguments="report_arguments",
+        run="report",
     ),
 }
 

@@ -4,7 +4,8 @@ from argparse import ArgumentParser, Namespace
 
 from headgate.cli import draw
 from headgate.cli.common import open_anyway, print_json
-from headgate.core.amounts import show_duration
+from headgate.core.amounts import show_duration, show_seconds
+from headgate.core.times import Seconds
 from headgate.core.views import PoolStatus, Status, UpstreamStatus
 
 SOURCES = {
@@ -86,7 +87,7 @@ def rates(pool: PoolStatus) -> list[str]:
     return [*found, spacing] if pool.spacing_ms else found
 
 
-def _row(pool: PoolStatus, at: float, pen: draw.Pen) -> tuple[draw.Cell, ...]:
+def _row(pool: PoolStatus, at: Seconds, pen: draw.Pen) -> tuple[draw.Cell, ...]:
     used = f"{pool.in_use}" if pool.limit is None else f"{pool.in_use}/{pool.limit}"
     return (
         pool.pool,
@@ -107,21 +108,21 @@ def _taken_besides(pool: PoolStatus) -> int:
     return pool.foreign + pool.cooling
 
 
-def _state(pool: PoolStatus, at: float) -> draw.Cell:
+def _state(pool: PoolStatus, at: Seconds) -> draw.Cell:
     """What is out of the ordinary, then what is merely so."""
     odd, plain = _odd(pool, at), _plain(pool)
     return ((", ".join((*odd, *plain)), "yellow" if odd else ""),)
 
 
-def _odd(pool: PoolStatus, at: float) -> list[str]:
+def _odd(pool: PoolStatus, at: Seconds) -> list[str]:
     parts = []
     if pool.paused and pool.paused_until is None:
         parts.append("paused until resumed")
     elif pool.paused and pool.paused_until is not None:
-        parts.append(f"paused for {show_duration((pool.paused_until - at) * 1000)}")
+        parts.append(f"paused for {show_seconds(pool.paused_until - at)}")
     if pool.next_start is not None:
         used_up = "" if pool.short_of == "spacing" else f"{pool.short_of} used up, "
-        parts.append(f"{used_up}next start in {show_duration((pool.next_start - at) * 1000)}")
+        parts.append(f"{used_up}next start in {show_seconds(pool.next_start - at)}")
     if pool.strain:
         parts.append(pool.strain.removeprefix(f"{pool.pool} has "))
     if pool.limit is not None and pool.in_use > pool.limit:
@@ -153,7 +154,7 @@ def _count(upstream: UpstreamStatus) -> str:
     if upstream.in_use is None or upstream.age is None:
         return "usage not read yet"
     limit = "" if upstream.limit is None else f"/{upstream.limit}"
-    return f"upstream {upstream.in_use:g}{limit}, {show_duration(upstream.age * 1000)} old"
+    return f"upstream {upstream.in_use:g}{limit}, {show_seconds(upstream.age)} old"
 
 
 def _summary(status: Status) -> str:

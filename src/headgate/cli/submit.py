@@ -7,7 +7,7 @@ from typing import Any
 from headgate.cli import jobwords
 from headgate.cli.common import open_gate, print_json, say
 from headgate.core import oldnames, shapes
-from headgate.core.amounts import show_duration
+from headgate.core.amounts import show_seconds
 from headgate.core.views import JobStatus
 from headgate.errors import UsageError
 from headgate.gate import Gate
@@ -105,6 +105,6 @@ def _tell(found: list[JobStatus], args: Namespace) -> None:
 def describe(job: JobStatus) -> str:
     """Where a job stands, in a sentence."""
     if job.position is not None:
-        eta = "" if job.eta is None else f", expected in about {show_duration(job.eta * 1000)}"
+        eta = "" if job.eta is None else f", expected in about {show_seconds(job.eta)}"
         return f"job {job.id} is {job.state}, position {job.position}: {job.reason}{eta}"
     return f"job {job.id} is {job.state}" + (f": {job.reason}" if job.reason else "")

@@ -7,6 +7,7 @@ from headgate.cli.common import open_anyway, parse_id, print_json, say
 from headgate.core import oldnames, shapes
 from headgate.core.amounts import parse_duration
 from headgate.core.jobstates import ENDED, Word
+from headgate.core.times import seconds
 
 FAILED = 1
 TOO_LONG = 124
@@ -26,7 +27,7 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Wait for each."""
     ids = [parse_id(text) for text in args.ids]
-    limit = None if args.timeout is None else parse_duration(args.timeout, "timeout") / 1000
+    limit = None if args.timeout is None else seconds(parse_duration(args.timeout, "timeout"))
     deadline = None if limit is None else time.monotonic() + limit
     found = []
     with open_anyway(args) as gate:

@@ -7,7 +7,7 @@ from headgate.cli.common import open_anyway, parse_id, print_json
 from headgate.cli.events import event_line
 from headgate.cli.queue import with_output
 from headgate.core import oldnames, shapes
-from headgate.core.amounts import show_duration
+from headgate.core.amounts import show_seconds
 from headgate.core.keys import matches
 from headgate.core.views import AttemptStatus, JobStatus, Past, Running, Waiting
 from headgate.errors import UsageError
@@ -76,7 +76,7 @@ def _runs(runs: tuple[AttemptStatus, ...], pen: draw.Pen) -> list[str]:
         (
             run.number,
             draw.clock(run.started),
-            "" if run.ended is None else show_duration((run.ended - run.started) * 1000),
+            "" if run.ended is None else show_seconds(run.ended - run.started),
             run.exit,
             run.key,
             run.reason,
@@ -146,8 +146,8 @@ def _of_waiting(found: Waiting) -> list[tuple[str, str]]:
         ("label", found.label),
         ("because", reasons[0]),
         *(("and", reason) for reason in reasons[1:]),
-        ("for", f"{show_duration(found.waited * 1000)} so far"),
-        ("expected", "" if found.eta is None else f"in about {show_duration(found.eta * 1000)}"),
+        ("for", f"{show_seconds(found.waited)} so far"),
+        ("expected", "" if found.eta is None else f"in about {show_seconds(found.eta)}"),
         ("weight", str(found.weight) if found.weight != 1 else ""),
     ]
 
@@ -157,7 +157,7 @@ def _of_running(found: Running) -> list[tuple[str, str]]:
         ("task", found.task),
         ("key", found.key),
         ("label", found.label),
-        ("since", f"{draw.clock(found.started)} ({show_duration(found.held * 1000)})"),
+        ("since", f"{draw.clock(found.started)} ({show_seconds(found.held)})"),
         ("pid", str(found.pid) if found.pid else ""),
         ("weight", str(found.weight) if found.weight != 1 else ""),
         ("seats of", str(found.borrows) if found.borrows else ""),

@@ -13,6 +13,7 @@ from headgate.core.amounts import parse_duration
 from headgate.core.keys import HOST, parse_pattern
 from headgate.core.pools import DEFAULTS, Declared
 from headgate.core.terms import JobTerms
+from headgate.core.times import Ms
 from headgate.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -48,10 +49,20 @@ def parse(text: str, name: str) -> Config:
     if notes.errors:
         raise ConfigError("\n".join(notes.lines(notes.errors)))
     warnings = notes.lines(notes.warnings)
-    return Config(None, pools, grace, warnings, defaults, rules, jobs, profiles, targets)
+    return Config(
+        path=None,
+        pools=pools,
+        grace=grace,
+        warnings=warnings,
+        defaults=defaults,
+        classify=rules,
+        jobs=jobs,
+        profiles=profiles,
+        notify=targets,
+    )
 
 
-def _read_grace(notes: Notes, document: Mapping[str, object]) -> int:
+def _read_grace(notes: Notes, document: Mapping[str, object]) -> Ms:
     run = notes.table((), document, "run")
     notes.check_names(("run",), run, ("grace",))
     grace = notes.value(("run", "grace"), run, parse_duration, TIME)

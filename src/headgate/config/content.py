@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headgate.core.pools import Declared
 from headgate.core.terms import JobTerms
+from headgate.core.times import Ms
 
 if TYPE_CHECKING:
     from headgate.core.notices import Target
     from headgate.core.rules import Rule
 
-GRACE = 10_000
+GRACE = Ms(10_000)
 """Milliseconds an ended agent has between SIGTERM and SIGKILL, unless the file says otherwise."""
 
 
@@ -20,7 +21,7 @@ class Config(NamedTuple):
 
     path: Path | None
     pools: Mapping[str, Declared]
-    grace: int
+    grace: Ms
     warnings: tuple[str, ...]
     defaults: Declared = Declared()
     """The `adapt` and `cooldown` of every pool but host that does not say otherwise."""

@@ -7,6 +7,7 @@ from headgate.config.notes import Notes
 from headgate.config.values import duration, whole
 from headgate.core.amounts import LONGEST, parse_duration, parse_size, show_duration
 from headgate.core.terms import JobTerms, Terms, judgements
+from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 
 _PLACE = ("jobs",)
@@ -67,7 +68,7 @@ def _log_size(value: object) -> int:
     return size
 
 
-_time = duration(1, _LONGEST_MS)
+_time = duration(Ms(1), _LONGEST_MS)
 _TIME = f'a time such as "90s" or "1h", more than none and at most "{LONGEST}"'
 _READERS: Mapping[str, tuple[Callable[[object], int], str]] = {
     "patience": (_time, f"{_TIME}; park = false ends no agent for a refusal"),
@@ -89,5 +90,5 @@ _READERS: Mapping[str, tuple[Callable[[object], int], str]] = {
     "keep": (_or("forever", _time), f'{_TIME}, or "forever"'),
     "log_size": (_log_size, 'a size from "64KiB" to "1TiB", such as "64MiB"'),
     "relieve": (_flag, "true or false"),
-    "fallback_after": (duration(0, _LONGEST_MS), f'a time such as "5m", at most "{LONGEST}"'),
+    "fallback_after": (duration(NO_TIME, _LONGEST_MS), f'a time such as "5m", at most "{LONGEST}"'),
 }

@@ -14,6 +14,7 @@ from headgate.config.values import Refused, duration, spelled, whole
 from headgate.config.words import Place, key_like, shown
 from headgate.core.keys import parse_pattern
 from headgate.core.notices import ALL, APPRISE, KINDS, WEBHOOK, Only, Target, fits
+from headgate.core.times import Ms
 from headgate.errors import UsageError
 
 _WAYS = ("command", "url", "url_env", "apprise", "apprise_env")
@@ -167,6 +168,6 @@ _READERS: Mapping[str, tuple[Callable[[object], object], str]] = {
     "apprise_env": (read_variable, f'{_VARIABLE} "TELEGRAM_URL"'),
     "secret_env": (read_variable, f'{_VARIABLE} "HOOK_SECRET"'),
     "events": (_events, f'kinds of events such as ["failed", "limit_*"], or "{ALL}"'),
-    "timeout": (duration(100, 300_000), 'a time from "100ms" to "5m"'),
+    "timeout": (duration(Ms(100), Ms(300_000)), 'a time from "100ms" to "5m"'),
     "tries": (whole(1, 20), "a whole number from 1 to 20"),
 }

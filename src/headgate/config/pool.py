@@ -8,6 +8,7 @@ from headgate.config.values import TIME, Refused, choice, duration, listed, numb
 from headgate.config.words import Place, shown
 from headgate.core.amounts import CLASSES, parse_duration, parse_limit, parse_size, show_duration
 from headgate.core.pools import ADAPT, AUTO, LEARN, OFF, UNLIMITED, Declared, UsageSource
+from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 
 _LIMIT = (
@@ -70,7 +71,7 @@ def read_pool(
         observe=_read_observe(notes, (*place, "observe"), table),
         rpm=notes.value((*place, "rpm"), table, rate, _RATE),
         tpm=notes.value((*place, "tpm"), table, rate, _RATE),
-        spacing=notes.value((*place, "spacing"), table, duration(0, 3_600_000), _SPACING),
+        spacing=notes.value((*place, "spacing"), table, duration(NO_TIME, Ms(3_600_000)), _SPACING),
         memory_floor=notes.value((*place, "memory_floor"), table, _floor, _FLOOR),
         load_ceiling=notes.value((*place, "load_ceiling"), table, _load, _LOAD),
         agent_memory=notes.value((*place, "agent_memory"), table, _size, _SIZE),
@@ -87,7 +88,7 @@ def read_adapt(
     return notes.value((*place, "adapt"), table, choice(*ADAPT), listed(ADAPT))
 
 
-def read_cooldown(notes: Notes, place: Place, table: Mapping[str, object]) -> int | None:
+def read_cooldown(notes: Notes, place: Place, table: Mapping[str, object]) -> Ms | None:
     """How long a freed seat rests."""
     rest = notes.value((*place, "cooldown"), table, parse_duration, TIME)
     if rest and rest > 300_000:
@@ -111,7 +112,7 @@ def judge_pool(
         text = f'{who} says adapt = "{adapt}", with which no limit is found'
         notes.wrong((*place, at), f'{text}; give limit a number, or adapt "{LEARN}"')
     _judge_seats(notes, place, pool, limit, learns=said in {LEARN, AUTO})
-    hold, spacing = pool.max_hold, pool.spacing or 0
+    hold, spacing = pool.max_hold, pool.spacing or NO_TIME
     if hold and hold < 1_800_000:
         text = f"agents run for hours, and are ended after {show_duration(hold)}; 12h is safer"
         notes.warn((*place, "max_hold"), text)
@@ -254,7 +255,7 @@ def _seats(value: object) -> int:
     return parse_limit(value) if number(value) else 0
 
 
-def _max_hold(value: object) -> int | None:
+def _max_hold(value: object) -> Ms | None:
     if _is_off(value):
         return None
     hold = parse_duration(value)

@@ -8,6 +8,7 @@ from headgate.config.notes import Notes
 from headgate.config.values import Refused, choice, duration, listed, spelled, whole
 from headgate.config.words import Place, key_like
 from headgate.core.pools import UsageSource
+from headgate.core.times import Ms
 from headgate.errors import UsageError
 
 _ALWAYS = ("kind", "every", "margin")
@@ -146,6 +147,6 @@ _READERS: Mapping[str, tuple[Callable[[object], object], str]] = {
         spelled(rf"{_IDENTIFIERS}:{_IDENTIFIERS}", 200),
         'a function, as in "package.module:function"',
     ),
-    "every": (duration(250, 600_000), 'a time from "250ms" to "10m"'),
+    "every": (duration(Ms(250), Ms(600_000)), 'a time from "250ms" to "10m"'),
     "margin": (whole(0, 1_000), "a whole number from 0 to 1000"),
 }

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from headgate.core.amounts import parse_duration
+from headgate.core.times import Ms
 from headgate.errors import UsageError
 
 TIME = 'a time such as "500ms", "2s", "1m30s" or "1h", at most "366d"'
@@ -33,10 +34,10 @@ def whole(least: int, most: int) -> Callable[[object], int]:
     return read
 
 
-def duration(least: int, most: int) -> Callable[[object], int]:
-    """A reader of times within bounds, in milliseconds."""
+def duration(least: Ms, most: Ms) -> Callable[[object], Ms]:
+    """A reader of times within bounds."""
 
-    def read(value: object) -> int:
+    def read(value: object) -> Ms:
         found = parse_duration(value)
         if not least <= found <= most:
             raise UsageError("out of bounds")

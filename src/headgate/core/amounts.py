@@ -3,9 +3,10 @@
 import math
 import re
 
+from headgate.core.times import Ms, Seconds
 from headgate.errors import UsageError
 
-FOREVER = 2**62
+FOREVER = Ms(2**62)
 """A time that never comes, in milliseconds: until somebody resumes."""
 
 CLASSES = ("interactive", "normal", "background")
@@ -14,14 +15,14 @@ MOST = 1_000_000
 """The largest limit, weight or priority."""
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-LONGEST_MS = 366 * _UNITS["d"]
+LONGEST_MS = Ms(366 * _UNITS["d"])
 LONGEST = "366d"
 """The longest duration."""
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)(?:b|([kmgt])(i?)b?)?")
 _LARGEST_SIZE = 2**54
 
 
-def parse_duration(value: object, what: str = "duration", *, bounded: bool = True) -> int:
+def parse_duration(value: object, what: str = "duration", *, bounded: bool = True) -> Ms:
     """Milliseconds from `2s`, `1m30s`, `500ms`, `1h`, or a plain number of seconds.
 
     One that is too long is an error, unless the caller makes it shorter (`bounded`).
@@ -43,7 +44,7 @@ def parse_duration(value: object, what: str = "duration", *, bounded: bool = Tru
         )
     if total > LONGEST_MS and (bounded or math.isinf(total)):
         raise UsageError(f"bad {what} {shown(value)}: at most {LONGEST} is allowed")
-    return round(total)
+    return Ms(round(total))
 
 
 def shown(value: object) -> str:
@@ -54,8 +55,17 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def show_duration(ms: float) -> str:
+def show_duration(ms: Ms) -> str:
     """A duration in at most two units: `850ms`, `4.2s`, `1m30s`, `2h05m`, `3d4h`."""
+    return _show(ms)
+
+
+def show_seconds(seconds: Seconds) -> str:
+    """A duration as `show_duration` shows it; not made whole before, so that it is rounded once."""
+    return _show(seconds * 1_000)
+
+
+def _show(ms: float) -> str:
     if ms < 0:
         return "0s"
     if ms < 1_000:

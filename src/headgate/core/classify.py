@@ -22,6 +22,7 @@ from typing import NamedTuple
 from headgate.core.keys import matches
 from headgate.core.rules import NONE, QUOTED, Rule
 from headgate.core.signals import ACCEPTED, CONCURRENCY, QUOTA, RATE, REFUSALS, Signal
+from headgate.core.times import Ms, Seconds
 from headgate.core.verdicts import BUILTIN, STATUSES
 from headgate.core.waits import allowances, lowered, retry_after
 
@@ -72,7 +73,7 @@ class _Quote(NamedTuple):
     found: object = None
 
 
-def classify(response: Response, now: float, rules: Sequence[Rule] = BUILTIN) -> Signal | None:
+def classify(response: Response, now: Seconds, rules: Sequence[Rule] = BUILTIN) -> Signal | None:
     """What an answer says, at this many seconds since the epoch; None if nothing on capacity."""
     status, headers, body, provider = response
     if 200 <= status < 300:
@@ -91,7 +92,7 @@ def classify_line(
     rules: Sequence[Rule] = BUILTIN,
     *,
     provider: str = "",
-    now: float | None = None,
+    now: Seconds | None = None,
 ) -> Signal | None:
     """What a line of an agent's output says; None if nothing, as nearly all of them.
 
@@ -103,7 +104,10 @@ def classify_line(
     rule, groups = _find_line(quote.text, profile, rules)
     if rule and rule.signal != QUOTED:
         waits = (("resets_at", groups.get("reset", "")),)
-        return _signal(rule, _Answer(None, provider, {}, (), quote.text, waits), now)
+        answer = _Answer(
+            status=None, provider=provider, headers={}, codes=(), words=quote.text, waits=waits
+        )
+        return _signal(rule, answer, now)
     if rule:
         found, rest = _find_json(groups.get("body", ""))
         quote = _Quote(rest, int(groups.get("status") or 429), found=found)
@@ -113,7 +117,7 @@ def classify_line(
     return _judge(_take_apart(status, provider, *quote[2:], quote.text), now, rules)
 
 
-def _judge(answer: _Answer, now: float | None, rules: Sequence[Rule]) -> Signal | None:
+def _judge(answer: _Answer, now: Seconds | None, rules: Sequence[Rule]) -> Signal | None:
     for rule in rules:
         if not rule.line and _applies(rule, answer):
             return _signal(rule, answer, now)
@@ -141,7 +145,7 @@ def _applies(rule: Rule, answer: _Answer) -> bool:
     return not rule.body or bool(_words(rule.body).search(answer.words))
 
 
-def _signal(rule: Rule, answer: _Answer, now: float | None) -> Signal | None:
+def _signal(rule: Rule, answer: _Answer, now: Seconds | None) -> Signal | None:
     if rule.signal == NONE:
         return None
     found = [str(answer.status)] if answer.status else []
@@ -152,12 +156,12 @@ def _signal(rule: Rule, answer: _Answer, now: float | None) -> Signal | None:
     return Signal(rule.signal, wait, account=rule.account, note=note)
 
 
-def _retry_after(kind: str, answer: _Answer, now: float | None) -> int | None:
+def _retry_after(kind: str, answer: _Answer, now: Seconds | None) -> Ms | None:
     ends = kind in {RATE, QUOTA}
     return retry_after(answer.headers, answer.waits, answer.words, now, until_reset=ends)
 
 
-def _undecided(answer: _Answer, now: float | None) -> Signal:
+def _undecided(answer: _Answer, now: Seconds | None) -> Signal:
     """A 429 that no rule knows. Without a meter that binds, the gate takes it for a cap."""
     left = [meter for meter in allowances(answer.headers, now) if meter]
     if any(meter.remaining == 0 or meter.reset_ms is not None for meter in left):
@@ -229,12 +233,12 @@ def _take_apart(
     known = tuple(dict.fromkeys(code.lower() for code in codes if 0 < len(code) <= 64))
     quoted = {key: value for key, value in leaves if key.startswith("x-ratelimit-")}
     return _Answer(
-        _status_of(known) if status is None else status,
-        provider,
-        {**quoted, **low},
-        known,
-        "\n".join([*(value for _, value in leaves), rest.strip()]),
-        tuple((key, value) for key, value in leaves if key in _WAIT_KEYS),
+        status=_status_of(known) if status is None else status,
+        provider=provider,
+        headers={**quoted, **low},
+        codes=known,
+        words="\n".join([*(value for _, value in leaves), rest.strip()]),
+        waits=tuple((key, value) for key, value in leaves if key in _WAIT_KEYS),
     )
 
 

@@ -11,11 +11,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from headgate.core.jobstates import Effect, Event, State, Timer, transition
+from headgate.core.times import NO_TIME, Ms
 
 ATTEMPTS = 10
-BACKOFF = 5_000
-LONGEST_BACKOFF = 600_000
-FALLBACK_AFTER = 300_000
+BACKOFF = Ms(5_000)
+LONGEST_BACKOFF = Ms(600_000)
+FALLBACK_AFTER = Ms(300_000)
 
 
 class Spec(NamedTuple):
@@ -28,15 +29,15 @@ class Spec(NamedTuple):
     cwd: str
     env: Mapping[str, str] = {}
     view: str = ""
-    expires: int | None = None
+    expires: Ms | None = None
     models: tuple[str, ...] = ()
-    fallback_after: int | None = FALLBACK_AFTER
+    fallback_after: Ms | None = FALLBACK_AFTER
     escalate: bool = False
     retries: int = 0
     attempts: int = ATTEMPTS
-    backoff: int = BACKOFF
-    longest_backoff: int = LONGEST_BACKOFF
-    grace: int | None = None
+    backoff: Ms = BACKOFF
+    longest_backoff: Ms = LONGEST_BACKOFF
+    grace: Ms | None = None
     terms: Mapping[str, int | bool | None] = {}
 
 
@@ -56,20 +57,20 @@ class Job(NamedTuple):
     text: str
     key: str
     urgency: int
-    since: int
+    since: Ms
     weight: int
     task: str
     name: str
     label: str
-    submitted: int
+    submitted: Ms
     spec: str
-    due: int = 0
-    expires: int = 0
+    due: Ms = NO_TIME
+    expires: Ms = NO_TIME
     attempts: int = 0
     parks: int = 0
     failures: int = 0
-    started: int = 0
-    ended: int = 0
+    started: Ms = NO_TIME
+    ended: Ms = NO_TIME
     exit: str = ""
     session: str = ""
     adopted: bool = False
@@ -109,13 +110,13 @@ _STARTING = Why("starting", "is being started")
 _ADOPTED = Why("adopted", "its runner was killed; it goes on")
 
 
-def submitted(job: Job, now: int) -> Job:
+def submitted(job: Job, now: Ms) -> Job:
     """A job as it is handed in: held, until somebody or something lets it go."""
     job = _with_reason(job._replace(state=State.HELD), _NOTHING)
     return _timed(_set(job, Effect.EXPIRY_BEGINS, now), now)
 
 
-def change(job: Job, event: Event, now: int, why: Why = _NOTHING) -> Job:
+def change(job: Job, event: Event, now: Ms, why: Why = _NOTHING) -> Job:
     """A job after an event. `why` is told where the state does not say enough by itself."""
     step = transition(job.state, event)
     job = job._replace(state=step.to, adopted=False)
@@ -124,13 +125,13 @@ def change(job: Job, event: Event, now: int, why: Why = _NOTHING) -> Job:
     return _timed(_with_reason(job, why), now)
 
 
-def _set(job: Job, effect: Effect, now: int) -> Job:  # noqa: C901 - a case for each effect
+def _set(job: Job, effect: Effect, now: Ms) -> Job:  # noqa: C901 - a case for each effect
     match effect:
         case Effect.EXPIRY_BEGINS:
             limit = load(job.spec).expires
-            return job._replace(expires=0 if limit is None or job.started else now + limit)
+            return job._replace(expires=NO_TIME if limit is None or job.started else now + limit)
         case Effect.NO_EXPIRY:
-            return job._replace(expires=0)
+            return job._replace(expires=NO_TIME)
         case Effect.FIRST_START:
             return job._replace(started=job.started or now)
         case Effect.ATTEMPT:
@@ -148,7 +149,7 @@ def _set(job: Job, effect: Effect, now: int) -> Job:  # noqa: C901 - a case for 
         case Effect.ENDED:
             return job._replace(ended=now)
         case Effect.AFRESH:
-            fresh = job._replace(parks=0, failures=0, started=0, ended=0, since=now)
+            fresh = job._replace(parks=0, failures=0, started=NO_TIME, ended=NO_TIME, since=now)
             return fresh._replace(exit="", session="")
 
 
@@ -171,25 +172,25 @@ def _with_reason(job: Job, why: Why) -> Job:
     return job._replace(code=why.code, text=why.text)
 
 
-def _timed(job: Job, now: int) -> Job:
+def _timed(job: Job, now: Ms) -> Job:
     """The job with the moment at which time does to it what its state says."""
     match job.state.timer:
         case Timer.NONE:
-            return job._replace(due=0)
+            return job._replace(due=NO_TIME)
         case Timer.EXPIRES:
             return job._replace(due=job.expires)
         case Timer.FALLS_BACK:
             spec = load(job.spec)
             falls = len(spec.models) > 1 and spec.fallback_after is not None
-            times = (now + (spec.fallback_after or 0) if falls else 0, job.expires)
+            times = (now + (spec.fallback_after or NO_TIME) if falls else NO_TIME, job.expires)
             return job._replace(due=sooner(*times))
         case Timer.RETURNS:
             return job._replace(due=now + backoff(load(job.spec), job.id, job.parks))
 
 
-def sooner(*times: int) -> int:
+def sooner(*times: Ms) -> Ms:
     """The earliest of some times; 0 stands for never."""
-    return min((time for time in times if time), default=0)
+    return min((time for time in times if time), default=NO_TIME)
 
 
 def _higher(spec: Spec, key: str) -> str:
@@ -232,13 +233,13 @@ def command(spec: Spec, key: str) -> list[str]:
     return [word.replace("{model}", model).replace("{key}", key) for word in spec.argv]
 
 
-def backoff(spec: Spec, id: int, parks: int) -> int:
+def backoff(spec: Spec, id: int, parks: int) -> Ms:
     """How long a job that was parked so often stays away: longer each time, and not all alike.
 
     For how long upstream asked to be left alone is its pool's business: the job waits for that in
     line, where nobody who came later gets in before it.
     """
-    wait = min(spec.longest_backoff, spec.backoff << min(parks - 1, 30))
+    wait = min(spec.longest_backoff, spec.backoff * (1 << min(parks - 1, 30)))
     return wait + wait * (id * 7919 % 251) // 1000
 
 

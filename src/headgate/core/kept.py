@@ -15,6 +15,7 @@ from headgate.core.rates import Meter, Slot
 from headgate.core.readings import LAGS, SETTLES, Sight
 from headgate.core.strain import Host
 from headgate.core.texts import Line, Lines, Listed, Shape, Unreadable
+from headgate.core.times import Ms
 
 _STREAK = 6
 _CAREFUL = 3
@@ -76,7 +77,13 @@ class Mark(NamedTuple):
     def sent(self) -> Sent:
         """The same, as the law has it."""
         flags = self.flags
-        return Sent(self.epoch, self.level, bool(flags & 1), bool(flags & 2), bool(flags & 4))
+        return Sent(
+            self.epoch,
+            self.level,
+            probe=bool(flags & 1),
+            cooling=bool(flags & 2),
+            after=bool(flags & 4),
+        )
 
 
 class Reset(NamedTuple):
@@ -140,7 +147,7 @@ def fixed(limit: int) -> Learned:
     return Learned(limit, limit, sure=0, bars=(bar,), heard=True, answered=True)
 
 
-def full_meter(now: int) -> Meter:
+def full_meter(now: Ms) -> Meter:
     """This minute is used up."""
     return Meter(now, (Slot(now // 1_000, MOST, _TOKENS),))
 
@@ -161,7 +168,7 @@ def everywhere(now: int) -> tuple[Sighting, ...]:
 
 def worst(now: int) -> tuple[Strained, ...]:
     """Nothing is free, and the load is beyond any ceiling."""
-    return (Strained(UNKNOWN, 0, 0, 1.0, float(MOST), now),)
+    return (Strained(UNKNOWN, memory=0, free=0, cores=1.0, load=float(MOST), at=now),)
 
 
 def cut_off(at: int, now: int) -> bool:

@@ -8,6 +8,8 @@ does, because that decides what becomes of a job. Its text is for people.
 from enum import Enum
 from typing import NamedTuple
 
+from headgate.core.times import NO_TIME, Ms
+
 
 class AnswerKind(Enum):
     """What upstream said to a lease."""
@@ -21,14 +23,14 @@ class Answer(NamedTuple):
     """What upstream said to a lease, and when it said no (0 unless it did)."""
 
     kind: AnswerKind
-    at: int = 0
+    at: Ms = NO_TIME
 
 
 PENDING = Answer(AnswerKind.PENDING)
 ACCEPTED = Answer(AnswerKind.ACCEPTED)
 
 
-def refused(at: int) -> Answer:
+def refused(at: Ms) -> Answer:
     """A refusal."""
     return Answer(AnswerKind.REFUSED, at)
 

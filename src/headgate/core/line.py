@@ -50,6 +50,7 @@ from headgate.core.seats import (
     outgrown,
     strained,
 )
+from headgate.core.times import Ms
 
 Order = tuple[int, int, int]
 """Where a ticket stands: urgency (minus its priority), since when, arrival. Smaller is earlier."""
@@ -113,7 +114,7 @@ Follow = Callable[[int, Order | None], Head | Reason | None]
 """The next ticket of a lane, after a place in the line; or why nothing in the lane can start."""
 
 
-def decisions(lanes: Iterable[int], use: Use, now: int, follow: Follow) -> Iterator[Decision]:
+def decisions(lanes: Iterable[int], use: Use, now: Ms, follow: Follow) -> Iterator[Decision]:
     """Decide on everyone who is at the head of a lane, in the order of the line.
 
     Seats are taken off `use` for each grant. The caller acts on a grant before it asks for the next
@@ -143,7 +144,7 @@ def decisions(lanes: Iterable[int], use: Use, now: int, follow: Follow) -> Itera
             heappush(queue, following)
 
 
-def _decide(head: Head, use: Use, now: int, waiting: "_Waiting") -> Granted | Blocked | Aside:
+def _decide(head: Head, use: Use, now: Ms, waiting: "_Waiting") -> Granted | Blocked | Aside:
     """Let a head in, have it wait, or have it stand aside."""
     reasons = obstacles(head, use, now)
     if not reasons:
@@ -191,7 +192,7 @@ class Outcome:
         return any(reason.code in freed for reasons in self.blocked.values() for reason in reasons)
 
 
-def obstacles(head: Head, use: Use, now: int) -> tuple[Reason, ...]:
+def obstacles(head: Head, use: Use, now: Ms) -> tuple[Reason, ...]:
     """All that keeps this head from its seats; empty if it can have them."""
     found = (blocked_by(need, head.cls, use, now) for need in head.needs)
     return tuple(reason for reason in found if reason)
@@ -202,7 +203,7 @@ def too_heavy(reasons: tuple[Reason, ...]) -> bool:
     return any(reason.code in {"too_heavy", "outgrown"} for reason in reasons)
 
 
-def keep_seats(head: Head, use: Use, now: int) -> None:
+def keep_seats(head: Head, use: Use, now: Ms) -> None:
     """Keep free seats for a head that is being starved, slowest pool first."""
     if not head.overtaken:
         return
@@ -248,7 +249,7 @@ class _Waiting:
         for place, limit, seats in _limited(head):
             insort(self._wanted.setdefault(place, {}).setdefault(limit, []), (seats, head.order))
 
-    def overtaken_by(self, winner: Head, use: Use, now: int) -> tuple[Head, ...]:
+    def overtaken_by(self, winner: Head, use: Use, now: Ms) -> tuple[Head, ...]:
         """Those whom a later ticket has just left short of seats; each of them notes where."""
         for head in self._new:
             self._sort_in(head)

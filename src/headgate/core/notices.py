@@ -8,6 +8,7 @@ lost, passes always.
 from typing import NamedTuple
 
 from headgate.core.keys import glob, matches
+from headgate.core.times import Ms
 from headgate.core.views import Event
 
 MISSED = "missed"
@@ -85,8 +86,8 @@ class Target(NamedTuple):
     """With a URL: where the key is with which what is sent there is signed."""
     events: tuple[str, ...] = USUAL
     only: Only = Only()
-    timeout: int = 10_000
-    """Milliseconds for one try."""
+    timeout: Ms = Ms(10_000)
+    """For one try."""
     tries: int = 5
 
     @property

@@ -18,6 +18,7 @@ from headgate.core.amounts import (
     shown,
 )
 from headgate.core.keys import parse_key
+from headgate.core.times import Seconds
 from headgate.errors import UsageError
 
 START, DEFER = "start", "defer"
@@ -69,7 +70,7 @@ class Verdict(NamedTuple):
     reason: str | None = None
     position: int | None = None
     """Where it would stand in the longest of the lines that hold it up."""
-    eta: float | None = None
+    eta: Seconds | None = None
     """In how many seconds it might start; None also where that cannot be told."""
 
 
@@ -77,7 +78,7 @@ class Plan(NamedTuple):
     """A verdict for each candidate, in the order in which they were given."""
 
     verdicts: tuple[Verdict, ...]
-    at: float
+    at: Seconds
 
     @property
     def starts(self) -> tuple[Verdict, ...]:

@@ -18,6 +18,7 @@ from headgate.core.law import Learned, begin
 from headgate.core.rates import Rates
 from headgate.core.strain import AGENT_MEMORY, Care, Host, auto_floor, auto_limit, auto_source
 from headgate.core.texts import Unreadable, whole
+from headgate.core.times import NO_TIME, Ms
 from headgate.errors import ConfigError, UsageError
 
 UNLIMITED = "unlimited"
@@ -44,7 +45,7 @@ class UsageSource(NamedTuple):
     """Where the limit stands, if it does."""
     call: str = ""
     """What a `python` source calls, as in `package.module:function`."""
-    every: int = 2_000
+    every: Ms = Ms(2_000)
     """Milliseconds between two readings while somebody waits."""
     margin: int = 0
     """Seats to leave free of what upstream allows."""
@@ -59,8 +60,8 @@ class Declared(NamedTuple):
     """What the configuration says about one pool; None where it says nothing."""
 
     limit: int | str | None = None
-    cooldown: int | None = None
-    max_hold: int | None = None
+    cooldown: Ms | None = None
+    max_hold: Ms | None = None
     reserve: tuple[tuple[str, int], ...] | None = None
     adapt: str | None = None
     usage: UsageSource | None = None
@@ -68,7 +69,7 @@ class Declared(NamedTuple):
     """Regular expressions over command lines: who matches has a seat without having asked."""
     rpm: int | None = None
     tpm: int | None = None
-    spacing: int | None = None
+    spacing: Ms | None = None
     """At least so many milliseconds between two starts."""
     memory_floor: int | None = None
     """Bytes that have to be free for anything to start; 0 for no matter how few. Of host only."""
@@ -86,8 +87,8 @@ class Tuned(NamedTuple):
 
     name: str
     limit: int | str | None = None
-    cooldown: int | None = None
-    paused_until: int | None = None
+    cooldown: Ms | None = None
+    paused_until: Ms | None = None
     pause_note: str = ""
     learned: str = ""
     """What `law` has learned, as text."""
@@ -132,10 +133,10 @@ class Pool(NamedTuple):
     limit: int | None
     source: str
     configured_limit: int | None = None
-    cooldown: int = 0
-    max_hold: int | None = None
+    cooldown: Ms = NO_TIME
+    max_hold: Ms | None = None
     reserve: tuple[tuple[str, int], ...] = ()
-    paused_until: int | None = None
+    paused_until: Ms | None = None
     pause_note: str = ""
     most: int | None = None
     adapt: str = OFF
@@ -156,15 +157,15 @@ class Pool(NamedTuple):
         limited = self.limit is not None or self.usage is not None
         return limited or self.rates != NO_RATES or self.care is not None
 
-    def paused(self, now: int) -> bool:
+    def paused(self, now: Ms) -> bool:
         """Whether nothing may start in this pool at this moment."""
         return self.paused_until is not None and self.paused_until > now
 
 
 NO_RATES = Rates()
-_LONG_COOLDOWN = 120_000
+_LONG_COOLDOWN = Ms(120_000)
 """How long a freed seat rests where nobody knows for how long it should."""
-COOLDOWN = 2_000
+COOLDOWN = Ms(2_000)
 """How long a freed seat rests in a pool that learns, unless something else is said."""
 DEFAULTS: Mapping[str, Declared] = {HOST: Declared(limit=3), "*/claude-opus-*": Declared(limit=4)}
 
@@ -288,7 +289,7 @@ def _pool(name: str, declared: Declared | None, tuned: Tuned | None, defaults: D
         learned=learned,
         usage=declared.usage,
         observe=declared.observe or (),
-        rates=Rates(declared.rpm or 0, declared.tpm or 0, declared.spacing or 0),
+        rates=Rates(declared.rpm or 0, declared.tpm or 0, declared.spacing or NO_TIME),
         unread=unread,
         fixed=stays,
     )
@@ -313,7 +314,15 @@ def sound(row: Tuned) -> tuple[Tuned, tuple[Unread, ...]]:
         row = row._replace(cooldown=_LONG_COOLDOWN)
     if not (row.paused_until is None or _within(row.paused_until, -FOREVER, FOREVER)):
         instead = f"it is paused until somebody says: headgate resume '{row.name}'"
-        unread.append(Unread("the end of its pause", repr(row.paused_until), odd, instead, False))
+        unread.append(
+            Unread(
+                what="the end of its pause",
+                text=repr(row.paused_until),
+                why=odd,
+                instead=instead,
+                stays=False,
+            )
+        )
         row = row._replace(paused_until=FOREVER)
     return row, tuple(unread)
 
@@ -322,11 +331,11 @@ def _within(value: object, least: int, most: int) -> bool:
     return type(value) is int and least <= value <= most
 
 
-def _cooldown(name: str, adapt: str, declared: Declared, tuned: Tuned, defaults: Declared) -> int:
+def _cooldown(name: str, adapt: str, declared: Declared, tuned: Tuned, defaults: Declared) -> Ms:
     for said in (tuned.cooldown, declared.cooldown, None if name == HOST else defaults.cooldown):
         if said is not None:
             return said
-    return 0 if adapt == OFF else COOLDOWN
+    return NO_TIME if adapt == OFF else COOLDOWN
 
 
 def parse_view(text: str, where: str = "HEADGATE_LIMITS") -> str:

@@ -6,8 +6,10 @@ more than the limit. That holds for providers that count in windows and for thos
 
 from typing import NamedTuple
 
-MINUTE = 60_000
-_SECOND = 1_000
+from headgate.core.times import NO_TIME, Ms
+
+MINUTE = Ms(60_000)
+_SECOND = Ms(1_000)
 
 
 class Rates(NamedTuple):
@@ -15,7 +17,7 @@ class Rates(NamedTuple):
 
     rpm: int = 0
     tpm: int = 0
-    spacing: int = 0
+    spacing: Ms = NO_TIME
 
 
 class Slot(NamedTuple):
@@ -29,14 +31,14 @@ class Slot(NamedTuple):
 class Meter(NamedTuple):
     """What a pool was charged within the last minute, and when something last started in it."""
 
-    started: int = -MINUTE
+    started: Ms = -MINUTE
     slots: tuple[Slot, ...] = ()
     rpm: int = 0
     """The limit that upstream names, if it is lower than ours; 0 if it names none."""
     tpm: int = 0
 
 
-def opens(meter: Meter, rates: Rates, tokens: int, now: int) -> tuple[int, str]:
+def opens(meter: Meter, rates: Rates, tokens: int, now: Ms) -> tuple[Ms, str]:
     """When a request of so many tokens may start, and what it waits for until then."""
     times = [(now, "")]
     if rates.spacing:
@@ -50,17 +52,17 @@ def opens(meter: Meter, rates: Rates, tokens: int, now: int) -> tuple[int, str]:
     return max(times)
 
 
-def charge(meter: Meter, tokens: int, now: int) -> Meter:
+def charge(meter: Meter, tokens: int, now: Ms) -> Meter:
     """A request starts."""
     return _add(meter, now, 1, tokens, now)._replace(started=now)
 
 
-def settle(meter: Meter, then: int, estimated: int, used: int, now: int) -> Meter:
+def settle(meter: Meter, then: Ms, estimated: int, used: int, now: Ms) -> Meter:
     """A request that started then has used so many tokens, not the estimate."""
     return _add(meter, then, 0, used - estimated, now)
 
 
-def refund(meter: Meter, then: int, tokens: int, now: int) -> Meter:
+def refund(meter: Meter, then: Ms, tokens: int, now: Ms) -> Meter:
     """A request that was let in then was never sent."""
     return _add(meter, then, -1, -tokens, now)
 
@@ -70,9 +72,9 @@ def correct(
     rates: Rates,
     requests: tuple[int | None, int | None],
     tokens: tuple[int | None, int | None],
-    now: int,
+    now: Ms,
     *,
-    reset: int | None = None,
+    reset: Ms | None = None,
 ) -> Meter:
     """Upstream names its limits, and what is left of them: believe it where it has less.
 
@@ -88,7 +90,7 @@ def correct(
     limit = _lower(rates.tpm, meter.tpm)
     if limit and tokens_left is not None:
         more_tokens = max(0, limit - tokens_left - sum(slot.tokens for slot in recent))
-    left = MINUTE if reset is None else max(0, min(reset, MINUTE))
+    left = MINUTE if reset is None else max(NO_TIME, min(reset, MINUTE))
     return _add(meter, now - (MINUTE - left), more_requests, more_tokens, now)
 
 
@@ -97,7 +99,7 @@ def _lower(ours: int, theirs: int) -> int:
     return min(ours, theirs) if ours and theirs else ours
 
 
-def _room(spent: list[tuple[int, int]], limit: int, need: int, now: int) -> int:
+def _room(spent: list[tuple[int, int]], limit: int, need: int, now: Ms) -> Ms:
     """When the last minute will have room for this."""
     used = sum(n for second, n in spent if (second + 1) * _SECOND + MINUTE > now)
     at = now
@@ -111,7 +113,7 @@ def _room(spent: list[tuple[int, int]], limit: int, need: int, now: int) -> int:
     return at
 
 
-def _add(meter: Meter, then: int, requests: int, tokens: int, now: int) -> Meter:
+def _add(meter: Meter, then: Ms, requests: int, tokens: int, now: Ms) -> Meter:
     second = then // _SECOND
     slots = {slot.second: slot for slot in _recent(meter, now)}
     found = slots.get(second, Slot(second, 0, 0))
@@ -123,5 +125,5 @@ def _add(meter: Meter, then: int, requests: int, tokens: int, now: int) -> Meter
     )
 
 
-def _recent(meter: Meter, now: int) -> list[Slot]:
+def _recent(meter: Meter, now: Ms) -> list[Slot]:
     return [slot for slot in meter.slots if (slot.second + 1) * _SECOND + MINUTE > now]

@@ -8,6 +8,7 @@ from headgate.core.law import Pace, Step
 from headgate.core.pools import LEARN, NO_RATES, Pool
 from headgate.core.rates import Meter
 from headgate.core.strain import Host
+from headgate.core.times import Ms
 
 _NO_PACE = Pace()
 
@@ -19,7 +20,7 @@ class Reason(NamedTuple):
     pool: str
     used: int = 0
     limit: int | None = None
-    until: int | None = None
+    until: Ms | None = None
     note: str = ""
 
 
@@ -89,7 +90,7 @@ class Use:
         held = self.held.get(place, 0) + self.foreign.get(place, 0)
         return held + self.resting.get(place, 0) if counted is None else max(counted, held)
 
-    def let_in(self, need: Need, cls: str, now: int) -> None:
+    def let_in(self, need: Need, cls: str, now: Ms) -> None:
         """Count what a piece of work takes that starts now."""
         pool, place, seats, tokens = need
         self.take(place, cls, seats)
@@ -107,7 +108,7 @@ class Use:
             self.probing.add(place)
 
 
-def blocked_by(need: Need, cls: str, use: Use, now: int) -> Reason | None:
+def blocked_by(need: Need, cls: str, use: Use, now: Ms) -> Reason | None:
     """Why this pool cannot give these seats to this class now, or None if it can."""
     pool, place, seats, tokens = need
     if pool.paused(now):
@@ -117,7 +118,14 @@ def blocked_by(need: Need, cls: str, use: Use, now: int) -> Reason | None:
     if pool.rates != NO_RATES:
         at, what = rates.opens(use.meters.get(place, Meter()), pool.rates, tokens, now)
         if at > now:
-            return Reason("spacing" if what == "spacing" else "rate", pool.name, 0, None, at, what)
+            return Reason(
+                code="spacing" if what == "spacing" else "rate",
+                pool=pool.name,
+                used=0,
+                limit=None,
+                until=at,
+                note=what,
+            )
     if seats <= 0:
         return None
     if place in use.unread:
@@ -128,7 +136,7 @@ def blocked_by(need: Need, cls: str, use: Use, now: int) -> Reason | None:
     return None if most is None else _no_seat(need, cls, use, most, now)
 
 
-def _no_seat(need: Need, cls: str, use: Use, most: int, now: int) -> Reason | None:
+def _no_seat(need: Need, cls: str, use: Use, most: int, now: Ms) -> Reason | None:
     """Why these seats are not free under this limit, or None if they are."""
     pool, place, seats, _ = need
     level = use.taken(place) + seats
@@ -164,7 +172,7 @@ def _unconfirmed(need: Need, level: int, use: Use) -> Reason | None:
     return None
 
 
-def _may_probe(need: Need, level: int, others: int, use: Use, now: int) -> bool:
+def _may_probe(need: Need, level: int, others: int, use: Use, now: Ms) -> bool:
     """Whether this may be the one that tries what lies above a learned limit."""
     pool, place, seats, _ = need
     it = pool.learned
@@ -179,7 +187,7 @@ def _may_probe(need: Need, level: int, others: int, use: Use, now: int) -> bool:
     return law.opening(it, step, use.paces.get(place, _NO_PACE), now) == law.PROBE
 
 
-def _why(need: Need, cls: str, use: Use, most: int, now: int) -> Reason:
+def _why(need: Need, cls: str, use: Use, most: int, now: Ms) -> Reason:
     pool, place, seats, _ = need
     held = use.held.get(place, 0) + use.foreign.get(place, 0)
     taken = use.taken(place)
@@ -199,7 +207,7 @@ def _why(need: Need, cls: str, use: Use, most: int, now: int) -> Reason:
     return Reason("kept", pool.name, taken, most)
 
 
-def outgrown(need: Need, now: int) -> bool:
+def outgrown(need: Need, now: Ms) -> bool:
     """Whether the limit was cut to below what this needs, and more may not be tried yet."""
     it = need.pool.learned
     if it is None or need.seats <= it.limit:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headgate.core.jobstates import Word
+from headgate.core.times import Seconds, ms
 from headgate.core.views import (
     JOB,
     AttemptStatus,
@@ -195,8 +196,8 @@ def iso(at: float) -> str:
     """A time as ISO 8601 in UTC, to the millisecond."""
     from datetime import UTC, datetime, timedelta
 
-    ms = round(min(max(0.0, at), _LAST_SECOND) * 1000)
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    told = ms(Seconds(min(max(0.0, at), _LAST_SECOND)))
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=told)
     return f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 

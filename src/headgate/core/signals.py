@@ -14,6 +14,7 @@ import math
 from typing import NamedTuple
 
 from headgate.core.amounts import parse_duration, shown
+from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 
 ACCEPTED = "accepted"
@@ -25,9 +26,9 @@ USAGE = "usage"
 KINDS = (ACCEPTED, CONCURRENCY, RATE, QUOTA, OVERLOADED, USAGE)
 REFUSALS = (CONCURRENCY, RATE, QUOTA, OVERLOADED)
 
-PAUSE = 30_000
+PAUSE = Ms(30_000)
 """How many milliseconds a pool rests after a refusal that does not say for how long."""
-LONGEST_PAUSE = 86_400_000
+LONGEST_PAUSE = Ms(86_400_000)
 """No refusal closes a pool for longer than this, whatever it says: a day."""
 
 
@@ -57,7 +58,7 @@ class Signal(NamedTuple):
     """One thing that was learned from upstream."""
 
     kind: str
-    retry_after: int | None = None
+    retry_after: Ms | None = None
     """For how many milliseconds upstream asks to be left alone; None if it does not say."""
     reading: Reading | None = None
     account: bool = False
@@ -74,16 +75,16 @@ def parse_signal(value: object) -> str:
     return text
 
 
-def parse_wait(value: object) -> int | None:
+def parse_wait(value: object) -> Ms | None:
     """For how long upstream asks to be left alone; more than a day is a day."""
     if value is None:
         return None
     return min(parse_duration(value, "retry_after", bounded=False), LONGEST_PAUSE)
 
 
-def pause_length(retry_after: int | None) -> int:
+def pause_length(retry_after: Ms | None) -> Ms:
     """For how long a refusal pauses its pool."""
-    return PAUSE if retry_after is None else max(0, min(retry_after, LONGEST_PAUSE))
+    return PAUSE if retry_after is None else max(NO_TIME, min(retry_after, LONGEST_PAUSE))
 
 
 def parse_reading(in_use: object, limit: object = None) -> Reading | None:

@@ -17,10 +17,11 @@ while what it is expected to take counts as taken; else a burst would be let in 
 from typing import NamedTuple
 
 from headgate.core.amounts import MOST, show_size
+from headgate.core.times import Ms
 
 GIB = 2**30
 AGENT_MEMORY = GIB // 2
-WARM_UP = 10_000
+WARM_UP = Ms(10_000)
 """For so many milliseconds what has started is expected to take its memory yet."""
 _RESERVE = 6 * GIB
 _PER_CORE = 2

@@ -4,19 +4,20 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from headgate.core.amounts import show_duration
+from headgate.core.times import Ms
 
-CALL = 2_700
+CALL = Ms(2_700)
 """How long a tool call takes, thinking included: 200 of them are about nine minutes."""
 
 
 class Terms(NamedTuple):
     """When an agent is ended, whatever it does. None is never."""
 
-    patience: int = 90_000
+    patience: Ms = Ms(90_000)
     """How long an agent may go on without progress after a refusal."""
-    stale_after: int | None = None
+    stale_after: Ms | None = None
     """How long it may write nothing at all."""
-    max_runtime: int | None = None
+    max_runtime: Ms | None = None
     max_tool_calls: int | None = None
     same_tool_calls: int | None = 100
     """How many times in a row it may make the same tool call."""
@@ -29,16 +30,16 @@ class JobTerms(NamedTuple):
 
     vigil: Terms = Terms()
     attempts: int = 10
-    backoff: int = 5_000
+    backoff: Ms = Ms(5_000)
     """How long a parked job waits the first time, if upstream does not say."""
-    longest_backoff: int = 600_000
-    expires: int | None = 86_400_000
+    longest_backoff: Ms = Ms(600_000)
+    expires: Ms | None = Ms(86_400_000)
     """How long it may wait to be started."""
-    keep: int | None = 604_800_000
+    keep: Ms | None = Ms(604_800_000)
     """How long a finished job is remembered."""
     log_size: int = 64 * 2**20
     """Bytes of output that are kept."""
-    fallback_after: int = 300_000
+    fallback_after: Ms = Ms(300_000)
     """How long it waits for its model before it takes another one, if it has one."""
     relieve: bool = False
     """Whether the youngest job of the lowest priority is parked when memory is nearly gone."""

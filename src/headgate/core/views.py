@@ -10,6 +10,7 @@ from warnings import warn
 
 from headgate.core.amounts import FOREVER, show_duration
 from headgate.core.seats import Reason
+from headgate.core.times import NO_TIME, Ms, Seconds
 
 JOB, SLOT = "job", "slot"
 """What a piece of work is: a durable job, or a program or a block that waits for its seats itself
@@ -35,8 +36,8 @@ class UpstreamStatus(NamedTuple):
     """What it must have in flight now."""
     cap: int | None
     """How much we let it have in flight; None where that is only up to the pool's limit."""
-    age: float | None
-    lag_ms: int | None
+    age: Seconds | None
+    lag_ms: Ms | None
     """How long it goes on counting what has ended; None while that is not known."""
     low_priority: bool
     note: str
@@ -54,24 +55,24 @@ class PoolStatus(NamedTuple):
     cooling: int
     queued: int
     paused: bool
-    paused_until: float | None
-    cooldown_ms: int
-    max_hold: float | None
+    paused_until: Seconds | None
+    cooldown_ms: Ms
+    max_hold: Seconds | None
     reserve: dict[str, int]
     auto_reduced: bool = False
     auto_reduced_from: int | None = None
     notice: str | None = None
     adapt: str = "off"
     probing: bool = False
-    next_probe: float | None = None
+    next_probe: Seconds | None = None
     """When the next level may be tried again, where one has failed."""
     foreign: int = 0
     """Programs that were seen to use it without having asked."""
     upstream: UpstreamStatus | None = None
     rpm: int | None = None
     tpm: int | None = None
-    spacing_ms: int = 0
-    next_start: float | None = None
+    spacing_ms: Ms = NO_TIME
+    next_start: Seconds | None = None
     """When the next may start, where the rates have no room now."""
     short_of: str = ""
     """What it waits for until then: rpm, tpm or spacing."""
@@ -103,7 +104,7 @@ class Status(NamedTuple):
     total_running: int
     total_waiting: int
     unlimited: dict[str, int]
-    at: float
+    at: Seconds
 
     @property
     def running(self) -> int:
@@ -132,8 +133,8 @@ class Capacity(NamedTuple):
     state: str
     free: int | None
     queued: int
-    retry_after: float | None
-    eta: float | None
+    retry_after: Seconds | None
+    eta: Seconds | None
     reason: str | None
     code: str | None
 
@@ -151,9 +152,9 @@ class Waiting(NamedTuple):
     code: str
     pool: str
     reason: str
-    eta: float | None
-    since: float
-    waited: float
+    eta: Seconds | None
+    since: Seconds
+    waited: Seconds
     type: str = SLOT
 
     @property
@@ -173,8 +174,8 @@ class Running(NamedTuple):
     weight: int
     label: str
     state: str
-    started: float
-    held: float
+    started: Seconds
+    held: Seconds
     pid: int
     borrows: int | None
     type: str = SLOT
@@ -209,19 +210,19 @@ class JobStatus(NamedTuple):
     priority: int
     weight: int
     position: int | None
-    eta: float | None
-    submitted: float
-    started: float | None
-    ended: float | None
-    due: float | None
+    eta: Seconds | None
+    submitted: Seconds
+    started: Seconds | None
+    ended: Seconds | None
+    due: Seconds | None
     attempts: int
     exit: str
     pid: int
     pool: str = ""
     """The pool that it waits for."""
-    since: float | None = None
-    waited: float | None = None
-    held: float | None = None
+    since: Seconds | None = None
+    waited: Seconds | None = None
+    held: Seconds | None = None
 
 
 class AttemptStatus(NamedTuple):
@@ -229,8 +230,8 @@ class AttemptStatus(NamedTuple):
 
     number: int
     key: str
-    started: float
-    ended: float | None
+    started: Seconds
+    ended: Seconds | None
     code: str
     reason: str
     exit: str
@@ -254,7 +255,7 @@ class Event(NamedTuple):
 
     seq: int
     """Its number: later events have higher ones."""
-    at: float
+    at: Seconds
     event: str
     """What happened."""
     work: int | None
@@ -305,7 +306,7 @@ _SENTENCES = {
 _RATES = {"rpm": "requests", "tpm": "tokens"}
 
 
-def explain(reason: Reason, now: int) -> str:
+def explain(reason: Reason, now: Ms) -> str:
     """A reason as a sentence for people."""
     until = reason.until or now
     sentence = _SENTENCES.get(reason.code, "{code} {pool}{figures}")

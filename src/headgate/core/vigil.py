@@ -24,10 +24,11 @@ from headgate.core.profile import Profile
 from headgate.core.rules import Rule
 from headgate.core.signals import REFUSALS, Signal
 from headgate.core.terms import Terms
+from headgate.core.times import NO_TIME, Ms, Seconds
 
 __all__ = ["Terms", "Verdict", "Vigil"]
 
-_BURST = 250
+_BURST = Ms(250)
 """For how many milliseconds text after a refusal belongs to it."""
 _SILENCE = 4
 """How many times its patience a silent agent may be quiet after a refusal."""
@@ -57,7 +58,7 @@ class Vigil:
         terms: Terms,
         rules: Sequence[Rule],
         provider: str,
-        started_ms: int,
+        started_ms: Ms,
     ) -> None:
         mine = {"", profile.name, profile.speaks}
         self._rules = tuple(r for r in rules if not r.line or not profile.name or r.profile in mine)
@@ -70,15 +71,15 @@ class Vigil:
         self._events = False
         self._tool = ""
         self._same = 0
-        self._since: int | None = None
+        self._since: Ms | None = None
         self._refusal = ""
         self._by_event = False
         self._told: Verdict | None = None
         self.session = ""
         self.tool_calls = 0
-        self.refused_at: int | None = None
+        self.refused_at: Ms | None = None
         """When it was refused last, if it has shown no progress since."""
-        self.retry_after: int | None = None
+        self.retry_after: Ms | None = None
         """For how many milliseconds that refusal asks to be left alone, if it says."""
 
     @property
@@ -86,7 +87,7 @@ class Vigil:
         """The last line that was not blank, fit to be shown."""
         return fit_to_show(self._last)
 
-    def feed(self, line: str, now: int, wall: float) -> Signal | None:
+    def feed(self, line: str, now: Ms, wall: Seconds) -> Signal | None:
         """Take note of a line; the signal it is, if it is one."""
         self._heard = now
         if not line or line.isspace():
@@ -106,12 +107,12 @@ class Vigil:
             self._since = self.refused_at = self.retry_after = None
         return signal
 
-    def verdict(self, now: int) -> Verdict | None:
+    def verdict(self, now: Ms) -> Verdict | None:
         """Why the agent must be ended now; None if it may go on."""
         self._told = self._judge(now)
         return self._told
 
-    def due(self, now: int) -> int | None:
+    def due(self, now: Ms) -> Ms | None:
         """When the verdict may change, even if the agent writes nothing; None if never."""
         if self.verdict(now):
             return now
@@ -140,7 +141,7 @@ class Vigil:
         verdict = self._parked("it ended without progress")
         return verdict._replace(park=self._terms.park)
 
-    def _judge(self, now: int) -> Verdict | None:
+    def _judge(self, now: Ms) -> Verdict | None:
         terms = self._terms
         stale = terms.stale_after is not None and now >= self._heard + terms.stale_after
         if terms.park and self._since is not None and (stale or now >= self._given_up()):
@@ -165,15 +166,15 @@ class Vigil:
         text = f"upstream refused it ({self._refusal}), and {what}"
         return Verdict("rate_limited", text, park=True)
 
-    def _given_up(self) -> int:
+    def _given_up(self) -> Ms:
         """From when on a suspect that shows no progress is taken to do nothing but retry."""
-        since, last = self._since or 0, self.refused_at or 0
+        since, last = self._since or NO_TIME, self.refused_at or NO_TIME
         patience = self._terms.patience
         if self._events or not self._profile.silent:
             return since + patience
         return last if last - since >= patience else last + _SILENCE * patience
 
-    def _refused(self, signal: Signal, now: int, *, by_event: bool) -> None:
+    def _refused(self, signal: Signal, now: Ms, *, by_event: bool) -> None:
         if self._since is None:
             self._since = now
         self._refusal = signal.kind
@@ -181,11 +182,11 @@ class Vigil:
         self.refused_at = now
         self.retry_after = signal.retry_after
 
-    def _is_news(self, now: int, *, is_event: bool) -> bool:
+    def _is_news(self, now: Ms, *, is_event: bool) -> bool:
         """Whether progress is no echo of the refusal before it."""
         if is_event:
             return True
-        return not self._events and now - (self.refused_at or 0) >= _BURST
+        return not self._events and now - (self.refused_at or NO_TIME) >= _BURST
 
     def _count(self, tools: str) -> None:
         for tool in tools.split(" "):

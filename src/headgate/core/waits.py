@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from headgate.core.amounts import parse_duration
+from headgate.core.times import Ms, Seconds, ms_up
 from headgate.errors import UsageError
 
 _LONGEST_WAIT = 366 * 86_400_000
@@ -27,7 +28,7 @@ class Meter(NamedTuple):
 
     limit: int | None
     remaining: int | None
-    reset_ms: int | None
+    reset_ms: Ms | None
     """Milliseconds until it is full again."""
 
 
@@ -40,7 +41,7 @@ class Meters(NamedTuple):
     output_tokens: Meter | None = None
 
 
-def meters(headers: Mapping[str, str], now: float) -> Meters | None:
+def meters(headers: Mapping[str, str], now: Seconds) -> Meters | None:
     """What the headers of an answer say is left; None if nothing."""
     found = allowances(lowered(headers), now)
     return found if any(found) else None
@@ -50,10 +51,10 @@ def retry_after(
     headers: Mapping[str, str],
     named: Sequence[tuple[str, str]],
     words: str,
-    now: float | None,
+    now: Seconds | None,
     *,
     until_reset: bool,
-) -> int | None:
+) -> Ms | None:
     """For how many milliseconds upstream asks to be left alone: the plainest word on it counts.
 
     The headers come first, then what the body names, then its words; and then, for refusals that
@@ -71,7 +72,7 @@ def retry_after(
     return next((wait for wait in said if wait is not None), None)
 
 
-def _reset(headers: Mapping[str, str], now: float | None) -> int | None:
+def _reset(headers: Mapping[str, str], now: Seconds | None) -> Ms | None:
     if headers.get("anthropic-ratelimit-unified-status", "").lower() == "rejected":
         return _wait(headers.get("anthropic-ratelimit-unified-reset"), now)
     left = [meter for meter in allowances(headers, now) if meter]
@@ -80,7 +81,7 @@ def _reset(headers: Mapping[str, str], now: float | None) -> int | None:
     return max(empty) if empty else min(others, default=None)
 
 
-def _wait(value: str | None, now: float | None) -> int | None:
+def _wait(value: str | None, now: Seconds | None) -> Ms | None:
     """Milliseconds from a number of seconds, a duration, a date or an epoch; None if odd."""
     if value is None or len(value) > 64:
         return None
@@ -89,12 +90,12 @@ def _wait(value: str | None, now: float | None) -> int | None:
         at = _moment(word)
         if at is None:
             return parse_duration(word)
-        return None if now is None else _sensible(math.ceil((at - now) * 1_000))
+        return None if now is None else _sensible(ms_up(at - now))
     except (UsageError, ValueError, OverflowError):
         return None
 
 
-def _moment(word: str) -> float | None:
+def _moment(word: str) -> Seconds | None:
     """The seconds since the epoch at which something is, if this names a moment."""
     date = _HTTP_DATE.fullmatch(word)
     if date:
@@ -102,20 +103,20 @@ def _moment(word: str) -> float | None:
         word = f"{year}-{_MONTHS.index(month) + 1:02}-{day}T{clock}Z"
     if "T" in word:
         at = datetime.fromisoformat(word)
-        return at.timestamp() if at.tzinfo else math.nan
+        return Seconds(at.timestamp() if at.tzinfo else math.nan)
     if re.fullmatch(r"[0-9]{10,13}(?:\.[0-9]{1,9})?", word):
-        return float(word) / (1_000 if float(word) >= 1e11 else 1)
+        return Seconds(float(word) / (1_000 if float(word) >= 1e11 else 1))
     return None
 
 
-def _milliseconds(value: str | None) -> int | None:
+def _milliseconds(value: str | None) -> Ms | None:
     if value is None or not re.fullmatch(r"\s*[0-9]{1,15}(?:\.[0-9]{0,9})?\s*", value):
         return None
-    return _sensible(math.ceil(float(value)))
+    return _sensible(Ms(math.ceil(float(value))))
 
 
-def _sensible(ms: int) -> int | None:
-    return ms if 0 <= ms <= _LONGEST_WAIT else None
+def _sensible(wait: Ms) -> Ms | None:
+    return wait if 0 <= wait <= _LONGEST_WAIT else None
 
 
 _ALLOWANCES = (
@@ -126,12 +127,12 @@ _ALLOWANCES = (
 )
 
 
-def allowances(headers: Mapping[str, str], now: float | None) -> Meters:
+def allowances(headers: Mapping[str, str], now: Seconds | None) -> Meters:
     """What these headers (their names in lower case) say is left."""
-    return Meters(*(_meter(headers, names, now) for names in _ALLOWANCES))
+    return Meters._make(_meter(headers, names, now) for names in _ALLOWANCES)
 
 
-def _meter(headers: Mapping[str, str], names: tuple[str, ...], now: float | None) -> Meter | None:
+def _meter(headers: Mapping[str, str], names: tuple[str, ...], now: Seconds | None) -> Meter | None:
     for name in names:
         limit, left = (_count(headers.get(name.format(what))) for what in ("limit", "remaining"))
         found = Meter(limit, left, _wait(headers.get(name.format("reset")), now))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headgate.config import Config, Defaults
+from headgate.core.times import NO_TIME, Ms, Seconds, ms
 from headgate.core.views import Status
 from headgate.doctor.finding import Finding, note, ok, problem
 from headgate.errors import HeadgateError
@@ -24,14 +25,14 @@ _EVENTS = 10_000
 class Seen(NamedTuple):
     """What a store tells of the past."""
 
-    keys: Mapping[str, float | None] = {}
-    """The keys that were used or asked for, each with how long it was usually held, in ms."""
+    keys: Mapping[str, Ms | None] = {}
+    """The keys that were used or asked for, each with how long it was usually held."""
     started: Mapping[str, int] = {}
     """How often each key was let in lately, as far as events tell."""
     overdue: Mapping[str, int] = {}
     """How often work of each key was ended by `max_hold` lately."""
-    clock: int = 0
-    """By how many milliseconds the store's clock is ahead of the wall clock."""
+    clock: Ms = NO_TIME
+    """By how much the store's clock is ahead of the wall clock."""
     members: tuple[Member, ...] = ()
     """The processes that hold or wait, of whatever version, and some that were killed."""
     schema: int = 0
@@ -63,7 +64,13 @@ def gather(
 ) -> tuple[Facts, list[Finding]]:
     """Read the store, if there is one yet; without one, the limits are those of the settings."""
     path = store_path(url)
-    facts = Facts(config, environ, url, _status(MemoryStore(), config, view), path)
+    facts = Facts(
+        config=config,
+        environ=environ,
+        url=url,
+        status=_status(MemoryStore(), config, view),
+        path=path,
+    )
     where = show_url(url)
     if path is not None and not path.exists():
         return facts, [_missing(path, where)]
@@ -102,10 +109,21 @@ def _look_back(store: Store) -> Seen:
         events = tx.events(-1, _EVENTS, 0)
         keys = {row.key for row in events} | {row.key for row in tx.held()}
         keys |= {row.key for row in tx.lanes()} | {row.key for row in tx.families()}
-        usual = {key: tx.usual_hold([key]) for key in sorted(keys) if key}
+        usual = {key: _whole(tx.usual_hold([key])) for key in sorted(keys) if key}
         members = tuple(tx.members())
     started, overdue = (
         Counter(row.key for row in events if row.kind == kind) for kind in ("granted", "overdue")
     )
-    ahead = store.now() - round(time.time() * 1000)
-    return Seen(usual, started, overdue, ahead, members, store.schema)
+    ahead = store.now() - ms(Seconds(time.time()))
+    return Seen(
+        keys=usual,
+        started=started,
+        overdue=overdue,
+        clock=ahead,
+        members=members,
+        schema=store.schema,
+    )
+
+
+def _whole(mean: float | None) -> Ms | None:
+    return None if mean is None else Ms(round(mean))

@@ -1,7 +1,8 @@
 """What each pool's limit is, and where it comes from."""
 
-from headgate.core.amounts import show_duration
+from headgate.core.amounts import show_seconds
 from headgate.core.keys import HOST
+from headgate.core.times import Seconds
 from headgate.core.views import PoolStatus, Status
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import NOTE, OK, WARNING, Finding, warning
@@ -55,10 +56,10 @@ def _pool(pool: PoolStatus, status: Status) -> Finding:
     return Finding(level, "limit", ", ".join(parts), advice)
 
 
-def _paused(pool: PoolStatus, at: float) -> str:
+def _paused(pool: PoolStatus, at: Seconds) -> str:
     if pool.paused_until is None:
         return "paused until it is resumed"
-    return f"paused for {show_duration((pool.paused_until - at) * 1000)}"
+    return f"paused for {show_seconds(pool.paused_until - at)}"
 
 
 def _recovers(pool: PoolStatus) -> str:

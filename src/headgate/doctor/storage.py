@@ -12,6 +12,7 @@ from shlex import quote
 from headgate import __version__
 from headgate.config.words import label
 from headgate.core.amounts import show_duration
+from headgate.core.times import Ms
 from headgate.doctor.facts import Facts, Seen
 from headgate.doctor.finding import Finding, note, ok, problem, warning
 from headgate.gate.roll import FolderRoll
@@ -26,7 +27,7 @@ _SHARED = re.compile(
 """File systems whose locks and shared memory cannot be relied on, by what `mount` calls them."""
 _IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 _LITTLE, _HARDLY_ANY = 200 * 2**20, 10 * 2**20
-_JUMP = 60_000
+_JUMP = Ms(60_000)
 _PIPE = re.compile(r"([0-9a-f]{12})\.(?:life|wake)")
 
 
@@ -184,7 +185,7 @@ def other_versions(seen: Seen, folder: Path) -> Iterator[Finding]:
         yield note("other_versions", f"{text}: {', '.join(others)}", advice)
 
 
-def clock(ahead: int) -> Iterator[Finding]:
+def clock(ahead: Ms) -> Iterator[Finding]:
     """Whether the wall clock was set since the machine was started."""
     if abs(ahead) > _JUMP:
         way = "back" if ahead > 0 else "on"

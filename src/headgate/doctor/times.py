@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from headgate.core.amounts import show_duration
+from headgate.core.amounts import show_duration, show_seconds
 from headgate.core.keys import matches
+from headgate.core.times import Ms, ms
 from headgate.core.views import PoolStatus
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import Finding, note, ok, warning
@@ -31,7 +32,7 @@ def _pool(facts: Facts, pool: PoolStatus) -> Iterator[Finding]:
     """A pool's `max_hold` contains its work, the end of that, and the rest of its seats."""
     if not pool.max_hold:
         return
-    hold, grace = pool.max_hold * 1000, facts.config.grace
+    hold, grace = ms(pool.max_hold), facts.config.grace
     ends = f"{pool.pool}: work is ended after {show_duration(hold)} (max_hold)"
     if grace >= hold:
         text = f"{ends}, but may then take {show_duration(grace)} to end (grace)"
@@ -63,11 +64,11 @@ def _nested(pool: PoolStatus, pools: tuple[PoolStatus, ...]) -> Iterator[Finding
     ]
     if shorter:
         hold, name = min(shorter)
-        text = f"{pool.pool}: its max_hold of {show_duration(pool.max_hold * 1000)} never counts"
+        text = f"{pool.pool}: its max_hold of {show_seconds(pool.max_hold)} never counts"
         text += f", for all of its work also sits in {name}, which ends it after "
         yield warning(
             "max_hold_shadowed",
-            f"{text}{show_duration(hold * 1000)}",
+            f"{text}{show_seconds(hold)}",
             f"make that of {name} longer, or drop this one",
         )
 
@@ -86,7 +87,7 @@ def _pace(facts: Facts, pool: PoolStatus) -> Iterator[Finding]:
             yield note("spacing", f"{text} are ever in use", "make spacing shorter")
 
 
-def _usual(facts: Facts, pool: PoolStatus) -> list[tuple[str, float]]:
+def _usual(facts: Facts, pool: PoolStatus) -> list[tuple[str, Ms]]:
     seen = facts.seen.keys.items()
     return [(key, usual) for key, usual in seen if usual and matches(pool.pool, key)]
 
@@ -109,16 +110,16 @@ def _jobs(facts: Facts, pools: tuple[PoolStatus, ...]) -> Iterator[Finding]:
                 yield warning("job_terms", text, f"make {outer} longer, or {inner} shorter")
     runtime = vigil.max_runtime
     for pool in pools:
-        if runtime and pool.max_hold and pool.max_hold * 1000 < runtime:
+        if runtime and pool.max_hold and ms(pool.max_hold) < runtime:
             text = (
                 f"jobs: max_runtime is {show_duration(runtime)}, but {pool.pool} ends work after "
             )
-            text += f"{show_duration(pool.max_hold * 1000)} (max_hold)"
+            text += f"{show_seconds(pool.max_hold)} (max_hold)"
             yield warning("job_terms", text, "make the two agree")
     expires = jobs.expires
     for pool in pools:
         if expires and pool.paused and pool.paused_until is not None:
-            left = (pool.paused_until - facts.status.at) * 1000
+            left = ms(pool.paused_until - facts.status.at)
             if left > expires:
                 text = f"jobs expire after {show_duration(expires)} in line, but {pool.pool} is "
                 text += f"paused for {show_duration(left)}"

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from headgate.core.times import Seconds, seconds
 from headgate.core.views import Waiting
 from headgate.errors import NoRoomError
 from headgate.gate.lease import Lease, LeaseOwner
@@ -18,7 +19,7 @@ class Grant(NamedTuple):
 
     task: str
     mark: str
-    max_hold: float | None
+    max_hold: Seconds | None
 
 
 class Acquisition(Operation):
@@ -73,9 +74,9 @@ class Acquisition(Operation):
             self.waits = True
             self._asked = time.monotonic()
             if self.on_wait is not None:
-                self._spot = look.waiting(ledger, [self.id], time.time()).get(self.id)
+                self._spot = look.waiting(ledger, [self.id], Seconds(time.time())).get(self.id)
         else:
-            spot = look.waiting(ledger, [self.id], 0.0).get(self.id)
+            spot = look.waiting(ledger, [self.id], Seconds(0)).get(self.id)
             why = spot.reason if spot else "the line is not empty"
             leave.withdraw(ledger, self.id, "turned_away", why)
             self.error = NoRoomError(f"no room: {why}")
@@ -87,7 +88,7 @@ class Acquisition(Operation):
         return Grant(
             task=row.task if row else self.request.task,
             mark=leave.mark(ledger.tx.uid(), self.id),
-            max_hold=min(holds) / 1000 if holds else None,
+            max_hold=seconds(min(holds)) if holds else None,
         )
 
     def undone(self) -> None:
@@ -108,7 +109,7 @@ class Acquisition(Operation):
             task=grant.task,
             weight=self.request.weight,
             mark=grant.mark,
-            waited=waited,
+            waited=Seconds(waited),
         )
         return self.lease
 

@@ -14,9 +14,10 @@ import time
 import weakref
 from collections.abc import Callable
 
+from headgate.core.times import Seconds, ms_up
 from headgate.errors import GateClosedError
 
-_PAUSE = 1.0
+_PAUSE = Seconds(1.0)
 """Seconds to wait after an error of our own, so that it does not repeat a thousand times."""
 
 
@@ -113,9 +114,9 @@ class Background:
         self._turn(frozenset(ready))
         return not self._stopping
 
-    def _timeout(self) -> float | None:
+    def _timeout(self) -> int | None:
         until = self._until()
-        return None if until is None else max(0.0, until - time.monotonic()) * 1000 + 1
+        return None if until is None else ms_up(Seconds(max(0.0, until - time.monotonic()))) + 1
 
 
 def _loop(background: "weakref.ref[Background]") -> None:

@@ -7,6 +7,7 @@ from functools import partial
 
 from headgate.core.jobs import load
 from headgate.core.leases import EndCause, EndRequest
+from headgate.core.times import Seconds, ms_up, seconds
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.runtime import Runtime
 from headgate.gate.strays import carriers, end, programs
@@ -16,13 +17,13 @@ from headgate.ledger.rows import Lease, Member
 from headgate.store.machine import pid_space
 
 _BY_HAND = "cancelled by hand"
-_SOON = 0.02
-_SECOND = 1.0
-_PATIENCE = 5.0
-"""For how many seconds what was killed is waited for."""
+_SOON = Seconds(0.02)
+_SECOND = Seconds(1)
+_PATIENCE = Seconds(5)
+"""For how long what was killed is waited for."""
 
 
-def cancel(runtime: Runtime, id: int, grace: float | None, usual: float) -> str:
+def cancel(runtime: Runtime, id: int, grace: Seconds | None, usual: Seconds) -> str:
     """Take a ticket out of the line, or end the program that holds a lease.
 
     A lease that its process minds is ended by that process, and from here if that one is more
@@ -45,28 +46,28 @@ def cancel(runtime: Runtime, id: int, grace: float | None, usual: float) -> str:
     mark = leave.mark(runtime.uid(), id)
     if orphaned:
         end(partial(programs, runtime.roll, lease, mark), grace)
-    deadline = time.monotonic() + grace
+    deadline = Seconds(time.monotonic()) + grace
     while runtime.transactor.read(lambda ledger: ledger.tx.lease(id)) is not None:
-        late = time.monotonic() - deadline
+        late = Seconds(time.monotonic()) - deadline
         if late > _PATIENCE:
             raise HeadgateError(
                 f"{id} was asked to end and still runs after {grace + _PATIENCE:.0f}s; "
                 "its seats stay taken until it ends"
             )
         if late >= 0 and before is not None and before.pid_space == pid_space():
-            end(lambda: carriers([mark]).get(mark, ()), 0.0, patience=_SECOND)
+            end(lambda: carriers([mark]).get(mark, ()), Seconds(0), patience=_SECOND)
         _await_end(runtime, lease.member, _SECOND if late >= 0 else min(_SECOND, -late))
     return "ended"
 
 
-def _own_grace(ledger: Ledger, id: int) -> float | None:
+def _own_grace(ledger: Ledger, id: int) -> Seconds | None:
     """How many seconds a job was given to end, if it was."""
     job = ledger.tx.job(id)
     own = None if job is None else load(job.spec).grace
-    return None if own is None else own / 1000
+    return None if own is None else seconds(own)
 
 
-def _await_end(runtime: Runtime, member: str, seconds: float) -> None:
+def _await_end(runtime: Runtime, member: str, patience: Seconds) -> None:
     """Sleep until a member has ended, for a while at most: a member may outlive a lease."""
     pipe = runtime.roll.watch(member)
     if pipe is None:
@@ -75,7 +76,7 @@ def _await_end(runtime: Runtime, member: str, seconds: float) -> None:
     try:
         poll = select.poll()
         poll.register(pipe, 0)
-        poll.poll(seconds * 1000)
+        poll.poll(ms_up(patience))
     finally:
         os.close(pipe)
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from headgate.core.jobs import End, Job
 from headgate.core.jobstates import State
+from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import HeadgateError, StoreError, StoreReplacedError
 from headgate.gate.lease import Lease
 from headgate.gate.operation import About, Joining, Operation
@@ -20,11 +21,11 @@ from headgate.gate.strays import MARK, programs
 from headgate.ledger import jobs, jobtime, leave
 from headgate.ledger.ledger import Ledger
 
-_GONE = 10.0
-"""Seconds after which a store whose file is gone is not expected back."""
-_SOON = 0.2
-_STARTING = 20_000
-"""Milliseconds after which a job that its worker has not started is given to another."""
+_GONE = Seconds(10)
+"""After which a store whose file is gone is not expected back."""
+_SOON = Seconds(0.2)
+_STARTING = Ms(20_000)
+"""After which a job that its worker has not started is given to another."""
 
 
 OnEnd = Callable[[int, HeadgateError], None]
@@ -43,7 +44,7 @@ class _Terms(NamedTuple):
 
     job: Job
     mark: str
-    max_hold: int | None
+    max_hold: Ms | None
 
 
 def _terms(ledger: Ledger, job: Job | None) -> _Terms | None:
@@ -121,7 +122,7 @@ class Crew:
         self._transactor.run(do)
         self._runtime.membership.on_call = None
 
-    def to_start(self) -> list[tuple[int, int]]:
+    def to_start(self) -> list[tuple[int, Ms]]:
         """The jobs that were given to this worker, each with when it was."""
         return self._transactor.read(
             lambda ledger: [(it.id, it.granted) for it in jobs.to_start(ledger, self.me)]
@@ -159,10 +160,10 @@ class Crew:
             task=job.task,
             weight=job.weight,
             mark=mark,
-            waited=0.0,
+            waited=Seconds(0),
         )
         lease.on_end = partial(on_end, job.id)
-        self._runtime.holdings.hold(lease, None if max_hold is None else max_hold / 1000)
+        self._runtime.holdings.hold(lease, None if max_hold is None else seconds(max_hold))
         return Taken(job, lease)
 
     def finish(self, lease: Lease, end: End, worker: str, on_end: OnEnd) -> Taken | None:
@@ -202,7 +203,7 @@ class Crew:
         """Keep the session of a job, so that it can be resumed whatever is killed."""
         self._transactor.tell(partial(jobs.remember, id=lease.id, session=session))
 
-    def tick(self, keep: int | None) -> list[int]:
+    def tick(self, keep: Ms | None) -> list[int]:
         """Do what time does to jobs, and forget old ones; returns the ids of these."""
 
         def do(ledger: Ledger) -> list[int]:

@@ -7,6 +7,7 @@ another round trip, and nothing else.
 from collections.abc import Iterable, Sequence
 
 from headgate.core.pools import NO_RATES, Book
+from headgate.core.times import Ms
 from headgate.gate.operation import Operation
 from headgate.ledger.outlook import SILENCE, place
 from headgate.ledger.rows import Expected
@@ -14,9 +15,7 @@ from headgate.ledger.rows import Expected
 _OF_A_KEY = ("pace", "reset")
 
 
-def expected(
-    operations: Sequence[Operation], book: Book | None, machine: str, now: int
-) -> Expected:
+def expected(operations: Sequence[Operation], book: Book | None, machine: str, now: Ms) -> Expected:
     """What these operations, and the line that is settled after them, will need."""
     about = [one.about() for one in operations]
     keys = {one.key for one in about}

@@ -32,6 +32,7 @@ from headgate.core.pools import LEARN, parse_view
 from headgate.core.seats import Reason
 from headgate.core.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
 from headgate.core.strain import Care
+from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
 from headgate.core.views import Capacity, Event, JobStatus, Past, Queue, Running, Status, Waiting
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.lease import Lease
@@ -55,7 +56,8 @@ if TYPE_CHECKING:
     from headgate.gate.jobs import Jobs
     from headgate.gate.notices import Notices
 
-_JUMP = 2_000
+_JUMP = Ms(2_000)
+_FAR = seconds(Ms(2**52))
 """By how many milliseconds the wall clock may stray from the store's before it has jumped."""
 
 
@@ -134,7 +136,7 @@ class Gate:
         tokens    about how many tokens it will use, for pools with a `tpm`; what it really used
                   can be told with `lease.report`
         """
-        wait = None if timeout is None else parse_duration(timeout, "timeout") / 1000
+        wait = None if timeout is None else seconds(parse_duration(timeout, "timeout"))
         lender = self._parent()
         request = Request(
             key=parse_key(key) if key is not None else NO_KEY,
@@ -150,11 +152,15 @@ class Gate:
             view=self._view,
             tokens=parse_tokens(tokens),
         )
-        return Slot(self._runtime, request, wait, on_wait, on_end)
+        return Slot(
+            runtime=self._runtime, request=request, wait=wait, on_wait=on_wait, on_end=on_end
+        )
 
     def status(self) -> Status:
         """All pools at this moment."""
-        return self._transactor.read(lambda ledger: look.status(ledger, time.time(), self._view))
+        return self._transactor.read(
+            lambda ledger: look.status(ledger, Seconds(time.time()), self._view)
+        )
 
     def capacity(self, key: str | None = None, *, priority: str | int | None = None) -> Capacity:
         """Whether work with this key would be let in now, how much of it, and if not, why."""
@@ -185,7 +191,7 @@ class Gate:
         """What runs and what waits, in the order of the line."""
 
         def do(ledger: Ledger) -> Queue:
-            wall = time.time()
+            wall = Seconds(time.time())
             found = look.queue(ledger, wall, most, skip)
             return found._replace(
                 aside=tuple(joblook.aside(ledger, wall, most)),
@@ -197,7 +203,7 @@ class Gate:
 
     def events(self, *, after: int = -1, most: int = 100) -> tuple[Event, ...]:
         """What happened after an event's `seq`; the latest events by default."""
-        wall = time.time()
+        wall = Seconds(time.time())
         return self._transactor.read(
             lambda ledger: tuple(
                 look.event(row, ledger, wall) for row in ledger.tx.events(after, most, 0)
@@ -206,11 +212,11 @@ class Gate:
 
     def why(self, id: int) -> Waiting | Running | Past:
         """What is known of one piece of work: where it waits, that it runs, or how it ended."""
-        return self._transactor.read(lambda ledger: look.why(ledger, id, time.time()))
+        return self._transactor.read(lambda ledger: look.why(ledger, id, Seconds(time.time())))
 
     def job(self, id: int) -> JobStatus | None:
         """What is known of a job; None if there is none with this id."""
-        return self._transactor.read(lambda ledger: joblook.job(ledger, id, time.time()))
+        return self._transactor.read(lambda ledger: joblook.job(ledger, id, Seconds(time.time())))
 
     def report(
         self,
@@ -279,7 +285,7 @@ class Gate:
         """
         from headgate.gate.cancel import cancel
 
-        return cancel(self._runtime, id, grace, self.grace)
+        return cancel(self._runtime, id, None if grace is None else Seconds(grace), self.grace)
 
     def notices(self) -> "Notices":
         """The events on their way to the targets of notifications; for one notifier."""
@@ -302,9 +308,9 @@ class Gate:
         return Crew(self._runtime)
 
     @property
-    def grace(self) -> float:
+    def grace(self) -> Seconds:
         """How many seconds a cancelled program gets to end by itself."""
-        return self._settings.config.grace / 1000
+        return seconds(self._settings.config.grace)
 
     @property
     def url(self) -> str:
@@ -332,7 +338,7 @@ class Gate:
         """How to read what upstream answers."""
         return self._settings.rules()
 
-    def moment(self, since: float | None) -> int:
+    def moment(self, since: float | None) -> Ms:
         """A wall-clock time on the store's clock; 0 stands for now."""
         return self._since(since)
 
@@ -386,15 +392,15 @@ class Gate:
 
         await asyncio.to_thread(self.close)
 
-    def _since(self, since: float | None) -> int:
+    def _since(self, since: float | None) -> Ms:
         """A wall-clock time on the store's clock; 0 stands for now."""
         if since is None:
-            return 0
+            return NO_TIME
         if not math.isfinite(since):
             raise UsageError(f"bad since {since!r}: expected seconds since the epoch")
-        lead = self._runtime.store.now() - round(time.time() * 1000)
-        jumped = lead if abs(lead) > _JUMP else 0  # else equal moments would come out unequal
-        return round(max(-(2.0**52), min(since * 1000, 2.0**52))) + jumped or 1
+        lead = self._runtime.store.now() - ms(Seconds(time.time()))
+        jumped = lead if abs(lead) > _JUMP else NO_TIME  # else equal moments would come out unequal
+        return ms(max(-_FAR, min(Seconds(since), _FAR))) + jumped or Ms(1)
 
     def _parent(self) -> int:
         """The lease this program itself runs under, if it is of the same store."""

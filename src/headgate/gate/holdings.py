@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from headgate.core.times import Seconds
 from headgate.core.views import Waiting
 from headgate.errors import CancelledWorkError
 from headgate.gate.acquisition import Acquisition, Grant
@@ -44,7 +45,7 @@ class Holdings(Participant):
         self._me = me
         self._owner = owner
         self._nudge = nudge
-        self._deadlines: dict[int, tuple[float, float]] = {}
+        self._deadlines: dict[int, tuple[Seconds, Seconds]] = {}
         self._granted: list[tuple[Acquisition, Grant]] = []
 
     def conclude(self, ledger: Ledger, operations: Sequence[Operation]) -> None:
@@ -77,11 +78,11 @@ class Holdings(Participant):
         self.waiting.pop(one.id, None)
         self.hold(one.take(grant, self._owner), grant.max_hold)
 
-    def hold(self, lease: Lease, max_hold: float | None) -> None:
+    def hold(self, lease: Lease, max_hold: Seconds | None) -> None:
         """Look after a lease: somebody may cancel it, or its pool may put an end to it."""
         self.leases[lease.id] = lease
         if max_hold is not None:
-            self._deadlines[lease.id] = (time.monotonic() + max_hold, max_hold)
+            self._deadlines[lease.id] = (Seconds(time.monotonic()) + max_hold, max_hold)
             self._nudge()
 
     def forget(self, id: int) -> None:
@@ -90,11 +91,11 @@ class Holdings(Participant):
         self.leases.pop(id, None)
         self._deadlines.pop(id, None)
 
-    def next_deadline(self) -> float | None:
+    def next_deadline(self) -> Seconds | None:
         """When the next lease will have been held for too long, on the monotonic clock."""
         return min((at for at, _ in self._deadlines.values()), default=None)
 
-    def overdue(self) -> list[tuple[Lease, float]]:
+    def overdue(self) -> list[tuple[Lease, Seconds]]:
         """The leases that were held for too long, each with how long was allowed; once each."""
         now = time.monotonic()
         late = [(id, allowed) for id, (at, allowed) in self._deadlines.items() if now >= at]
@@ -154,7 +155,7 @@ class Holdings(Participant):
         curious = list(
             islice((one for one in self.waiting.values() if one.on_wait is not None), _CURIOUS)
         )
-        spots = look.waiting(ledger, [one.id for one in curious], time.time())
+        spots = look.waiting(ledger, [one.id for one in curious], Seconds(time.time()))
         stuck = survey.stuck or bool(leave.find_dead(ledger))  # the watchman may have been stopped
         return [(one, spots[one.id]) for one in curious if one.id in spots], stuck
 

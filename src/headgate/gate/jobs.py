@@ -18,6 +18,7 @@ from headgate.core.amounts import (
 from headgate.core.jobs import Spec
 from headgate.core.jobstates import ENDED
 from headgate.core.keys import NO_KEY, parse_key
+from headgate.core.times import NO_TIME, Ms, Seconds
 from headgate.core.views import AttemptStatus, JobStatus
 from headgate.errors import UsageError
 from headgate.gate.operation import Operation
@@ -45,7 +46,7 @@ def draft(
     task: str | None = None,
     name: str | None = None,
     priority: str | int | None = None,
-    since: int = 0,
+    since: Ms = NO_TIME,
     weight: int | str = 1,
     cwd: str | None = None,
     env: Mapping[str, str] | None = None,
@@ -65,7 +66,7 @@ def draft(
         cwd=os.path.abspath(_text(cwd or ".", "cwd")),  # noqa: PTH100 - any text
         env=_environment(env or {}),
         view=view,
-        expires=None if expires in (None, "never") else parse_duration(expires, "expires") or 1,
+        expires=None if expires in (None, "never") else parse_duration(expires, "expires") or Ms(1),
         models=keys,
         **more,
     )
@@ -140,7 +141,7 @@ class _Submission(Operation):
     def conclude(self, ledger: Ledger) -> None:
         """See where they stand."""
         rows = [row for id in self._ids if (row := ledger.tx.job(id)) is not None]
-        self.result = joblook.some(ledger, rows, time.time(), spots=len(rows) <= _MANY)
+        self.result = joblook.some(ledger, rows, Seconds(time.time()), spots=len(rows) <= _MANY)
         for job in self.result:
             if job.position is not None:
                 text = f"position {job.position}: {job.reason}"
@@ -180,18 +181,22 @@ class Jobs:
 
     def status(self, id: int) -> JobStatus:
         """One job."""
-        found = self._transactor.read(lambda ledger: joblook.job(ledger, id, time.time()))
+        found = self._transactor.read(lambda ledger: joblook.job(ledger, id, Seconds(time.time())))
         if found is None:
             raise UsageError(f"there is no job {id}; see headgate queue --all")
         return found
 
     def attempts(self, id: int) -> tuple[AttemptStatus, ...]:
         """The attempts of a job."""
-        return self._transactor.read(lambda ledger: joblook.attempts(ledger, id, time.time()))
+        return self._transactor.read(
+            lambda ledger: joblook.attempts(ledger, id, Seconds(time.time()))
+        )
 
     def finished(self, most: int = 100) -> list[JobStatus]:
         """The jobs that ended last, latest first."""
-        return self._transactor.read(lambda ledger: joblook.finished(ledger, time.time(), most))
+        return self._transactor.read(
+            lambda ledger: joblook.finished(ledger, Seconds(time.time()), most)
+        )
 
     def counts(self) -> dict[str, int]:
         """How many jobs are in each state that any is in."""

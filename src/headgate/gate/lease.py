@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headgate.core.amounts import parse_task, parse_tokens
 from headgate.core.signals import USAGE, Signal, parse_signal, parse_wait
+from headgate.core.times import Seconds
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.strays import MARK
 from headgate.ledger import learn, metering
@@ -48,7 +49,7 @@ class Lease:
         task: str,
         weight: int,
         mark: str,
-        waited: float,
+        waited: Seconds,
     ) -> None:
         self.id = id
         self.key = key
@@ -126,7 +127,7 @@ class Lease:
         from headgate.core.waits import meters
 
         provider = self.key.partition("/")[0]
-        now = time.time()
+        now = Seconds(time.time())
         pairs = headers.items() if hasattr(headers, "items") else headers
         plain = {str(name): str(value) for name, value in pairs}
         text = body if isinstance(body, str) else bytes(body or b"")

@@ -4,6 +4,7 @@ import threading
 from functools import partial
 
 from headgate.core.leases import EndCause, EndRequest
+from headgate.core.times import Seconds
 from headgate.gate.roll import Roll
 from headgate.gate.strays import end, programs
 from headgate.gate.transactor import Transactor
@@ -11,7 +12,7 @@ from headgate.ledger import leave
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lease
 
-_GRACE = 10.0
+_GRACE = Seconds(10)
 
 
 def end_orphans(transactor: Transactor, roll: Roll) -> None:

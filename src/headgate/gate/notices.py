@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from headgate.core.notices import Target
+from headgate.core.times import Seconds
 from headgate.core.views import Event
 from headgate.gate.operation import Joining
 from headgate.gate.runtime import Runtime
@@ -37,7 +38,7 @@ class Notices:
 
     def take(self, name: str, most: int) -> Batch | None:
         """Claim a target and get what is next for it; None if somebody else delivers."""
-        wall = time.time()
+        wall = Seconds(time.time())
         take = partial(notices.take, name=name, me=self._me, most=most, wall=wall)
         found: Batch | None = self._transactor.perform(Joining(take))
         return found

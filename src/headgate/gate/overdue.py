@@ -10,10 +10,11 @@ import threading
 from functools import partial
 from typing import Any
 
+from headgate.core.times import Seconds
 from headgate.gate.strays import end, programs
 from headgate.ledger import leave
 
-_GRACE = 10.0
+_GRACE = Seconds(10)
 
 
 def end_orphans(clerk: Any) -> None:  # noqa: ANN401 - of version 0.1.0, like all that follows

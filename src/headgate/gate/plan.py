@@ -7,6 +7,7 @@ from headgate.core.amounts import parse_priority, parse_task, parse_tokens, pars
 from headgate.core.keys import NO_KEY, matches, parse_key
 from headgate.core.plans import DEFER, START, Candidate, Plan, Verdict
 from headgate.core.seats import Reason
+from headgate.core.times import Ms, Seconds, seconds
 from headgate.core.views import explain
 from headgate.errors import UsageError
 from headgate.gate.runtime import Runtime
@@ -21,7 +22,7 @@ def plan(
     candidates: Iterable[Candidate],
     view: str,
     lender: int,
-    since: Callable[[float | None], int],
+    since: Callable[[float | None], Ms],
 ) -> Plan:
     """A verdict for each candidate; those without a `since` begin now."""
     given = list(candidates)
@@ -41,13 +42,13 @@ def plan(
             _verdict(one, request, found, words)
             for one, request, found in zip(given, requests, forecast(ledger, requests), strict=True)
         )
-        return Plan(tuple(verdicts), time.time())
+        return Plan(tuple(verdicts), Seconds(time.time()))
 
     return runtime.transactor.read(look)
 
 
 def _request(
-    number: int, one: Candidate, like: Request, since: Callable[[float | None], int]
+    number: int, one: Candidate, like: Request, since: Callable[[float | None], Ms]
 ) -> Request:
     try:
         return like._replace(
@@ -82,7 +83,7 @@ def _refresh(runtime: Runtime, keys: set[str]) -> None:
 class _Words:
     """Reasons in words; thousands of candidates have the same ones."""
 
-    def __init__(self, now: int) -> None:
+    def __init__(self, now: Ms) -> None:
         self._now = now
         self._found: dict[tuple[Reason, ...], str] = {}
 
@@ -97,12 +98,12 @@ class _Words:
 
 def _verdict(one: Candidate, request: Request, found: Forecast, words: _Words) -> Verdict:
     verdict = Verdict(
-        DEFER if found.reasons else START,
-        one.name,
-        request.key,
-        request.task,
-        -request.urgency,
-        request.weight,
+        verdict=DEFER if found.reasons else START,
+        name=one.name,
+        key=request.key,
+        task=request.task,
+        priority=-request.urgency,
+        weight=request.weight,
     )
     if not found.reasons:
         return verdict
@@ -111,5 +112,5 @@ def _verdict(one: Candidate, request: Request, found: Forecast, words: _Words) -
         pool=found.reasons[0].pool,
         reason=words.of(found.reasons),
         position=found.position,
-        eta=None if found.eta is None else found.eta / 1000,
+        eta=None if found.eta is None else seconds(found.eta),
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from headgate.core.keys import matches
 from headgate.core.pools import UsageSource
 from headgate.core.signals import Reading
+from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
 from headgate.errors import GateClosedError, StoreError
 from headgate.gate.transactor import Transactor
 from headgate.ledger import outlook, upstream
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
     from headgate.usage import Failed, Stream
 
 Ask = Callable[[], object]
-_TIMEOUT = 5.0
-_MARGIN = 2_000
-_SECOND = 1.0
-_LATE = 3.0
-"""For so many seconds a reading that is due is left to who keeps the watch."""
-_PATIENCE = 5_000
-"""For so many milliseconds beyond the usual who lacks the key leaves it to those who have it."""
-_QUIET = 30.0
-"""Seconds after which a stream that nobody asked about is closed."""
+_TIMEOUT = Seconds(5)
+_MARGIN = Ms(2_000)
+_SECOND = Seconds(1)
+_LATE = Seconds(3)
+"""For so long a reading that is due is left to who keeps the watch."""
+_PATIENCE = Ms(5_000)
+"""For so long beyond the usual who lacks the key leaves it to those who have it."""
+_QUIET = Seconds(30)
+"""After which a stream that nobody asked about is closed."""
 
 
 class Poller:
@@ -53,7 +54,7 @@ class Poller:
         self.functions: dict[str, Ask] = {}
         """Pools whose usage a function of this program tells."""
         self._at_it: set[str] = set()
-        self._keyless: dict[str, int] = {}
+        self._keyless: dict[str, Ms] = {}
         """Since when this process would ask about a pool if it had the key; the store's time."""
         self._not_before: dict[str, float] = {}
         self._since: dict[str, float] = {}
@@ -70,7 +71,7 @@ class Poller:
         now = time.monotonic()
         since = self._since
         self._since = {
-            name: now + wait / 1000 if wait > 0 else min(now, since.get(name, now))
+            name: now + seconds(wait) if wait > 0 else min(now, since.get(name, now))
             for name, wait in plan.polls.items()
         }
         self._due = {
@@ -78,10 +79,10 @@ class Poller:
             for name, at in self._since.items()
         }
 
-    def _grace(self, plan: Plan, name: str) -> float:
+    def _grace(self, plan: Plan, name: str) -> Seconds:
         """For how long to leave it to the keeper of the watch, unless that one lacks the key."""
         here = name in plan.keyless and name not in self._keyless
-        return 0.0 if plan.on_watch or here else _LATE
+        return Seconds(0) if plan.on_watch or here else _LATE
 
     def next(self) -> float | None:
         """When there is something to ask, on the monotonic clock."""
@@ -143,7 +144,7 @@ class Poller:
         if _lacks_key(source):
             problem = source.no_key
             transactor.run(
-                partial(upstream.record, name=name, reading=None, asked=0, problem=problem)
+                partial(upstream.record, name=name, reading=None, asked=NO_TIME, problem=problem)
             )
             return
         asked = transactor.store.now()
@@ -166,16 +167,16 @@ class Poller:
         if _lacks_key(pool.usage):
             self._not_before[name] = time.monotonic() + _SECOND
             since = self._keyless.setdefault(name, ledger.now)
-            last = max(since, outlook.sight(ledger, name).at)
+            last = max(since, Ms(outlook.sight(ledger, name).at))
             if ledger.now - last < _PATIENCE + pool.usage.every:
                 return None  # somebody who has the key may ask
         else:
             self._keyless.pop(name, None)
-        patience = round(_TIMEOUT * 1000) + _MARGIN
+        patience = ms(_TIMEOUT) + _MARGIN
         claimed = upstream.claim(ledger, name, self._me, patience)
         return pool.usage if claimed else None
 
-    def _read(self, name: str, source: UsageSource) -> "tuple[Reading | Failed, int | None]":
+    def _read(self, name: str, source: UsageSource) -> "tuple[Reading | Failed, Ms | None]":
         """A reading, and how old it is if it was not asked for just now."""
         from headgate.usage import read
         from headgate.usage.call import ask_function
@@ -187,7 +188,7 @@ class Poller:
             return read(source, environ=os.environ, timeout=_TIMEOUT), None
         return self._listen(name, source)
 
-    def _listen(self, name: str, source: UsageSource) -> "tuple[Reading | Failed, int | None]":
+    def _listen(self, name: str, source: UsageSource) -> "tuple[Reading | Failed, Ms | None]":
         """The newest reading of a stream, which is opened on the first call and then kept."""
         from headgate.usage import Failed, Stream
 
@@ -203,7 +204,7 @@ class Poller:
             latest = stream.latest
             age = time.monotonic() - latest.at if latest is not None else _TIMEOUT
             if latest is not None and age < _TIMEOUT:
-                return latest.reading, round(age * 1000)
+                return latest.reading, ms(Seconds(age))
             if stream.trouble:
                 break
             time.sleep(0.05)

@@ -14,9 +14,11 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
+from headgate.core.times import Seconds
+
 PACKAGES = ("config", "core", "gate", "usage")
 """All that holding and waiting can need, whatever happens; the rest of it is loaded already."""
-_DELAY = 0.25
+_DELAY = Seconds(0.25)
 """Seconds after which a command that ends at once has ended, and pays for nothing."""
 _HOME = Path(__file__).parents[1]
 _importing = threading.RLock()

@@ -20,7 +20,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from headgate.core.amounts import show_duration
+from headgate.core.amounts import show_seconds
+from headgate.core.times import Seconds
 from headgate.errors import (
     CancelledWorkError,
     GateClosedError,
@@ -47,10 +48,10 @@ from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Expected, Tx
 from headgate.store.base import Store
 
-_PATIENCE = 3.0
-_TICK = 1.0
-_GONE = 10.0
-"""Seconds after which a store whose file is gone is not expected back."""
+_PATIENCE = Seconds(3)
+_TICK = Seconds(1)
+_GONE = Seconds(10)
+"""After which a store whose file is gone is not expected back."""
 _OPEN: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
 """Those of this process. Each lives as long as its thread does, whoever has forgotten its gate."""
 
@@ -89,11 +90,11 @@ class Runtime:
         settings = self._settings
         settings.refresh()
         return Ledger(
-            tx,
-            settings.pages,
-            self.store.now(),
-            self.roll,
-            self.membership.machine,
+            tx=tx,
+            pages=settings.pages,
+            now=self.store.now(),
+            census=self.roll,
+            machine=self.membership.machine,
             view=settings.view,
         )
 
@@ -274,8 +275,8 @@ class Runtime:
 
     def _end_overdue(self) -> None:
         """End the work of leases that were held for longer than their pools allow."""
-        for lease, seconds in self.holdings.overdue():
-            text = f"held longer than its pool's max_hold of {show_duration(seconds * 1000)}"
+        for lease, allowed in self.holdings.overdue():
+            text = f"held longer than its pool's max_hold of {show_seconds(allowed)}"
             self.transactor.run(partial(max_hold.note, id=lease.id, text=text))
             lease.end(HoldExpiredError(f"lease {lease.id} was {text}; its work is being ended"))
 

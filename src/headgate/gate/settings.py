@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headgate import config as configuration
 from headgate.core.keys import parse_pattern
 from headgate.core.pools import NOTHING, Declared, UsageSource
+from headgate.core.times import Seconds
 from headgate.gate.operation import Participant
 from headgate.gate.strain import Gauge
 from headgate.ledger.ledger import Ledger, Pages
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from headgate.core.rules import Rule
     from headgate.core.strain import Host
 
-_LOOK = 0.5
+_LOOK = Seconds(0.5)
 Source = configuration.Watched | configuration.Defaults
 
 

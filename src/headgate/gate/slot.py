@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from headgate.core.times import Seconds
 from headgate.core.views import Waiting
 from headgate.errors import (
     GateClosedError,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import asyncio
 
 
-_PATIENCE = 3.0
+_PATIENCE = Seconds(3)
 
 
 class Slot:
@@ -33,7 +34,7 @@ class Slot:
         self,
         runtime: Runtime,
         request: Request,
-        wait: float | None,
+        wait: Seconds | None,
         on_wait: Callable[[Waiting], None] | None,
         on_end: Callable[[HeadgateError], None] | None,
     ) -> None:
@@ -165,7 +166,7 @@ class Slot:
         lease.when_ended(self._on_end)
         return lease
 
-    def _limit(self) -> float | None:
+    def _limit(self) -> Seconds | None:
         """How long to wait; who does not want to wait at all still gives the store a moment."""
         return _PATIENCE if self._wait == 0 else self._wait
 

@@ -16,9 +16,10 @@ from headgate.core import strain
 from headgate.core.keys import HOST
 from headgate.core.seats import Reason
 from headgate.core.strain import Care, Host
+from headgate.core.times import Seconds
 from headgate.store.machine import pid_space
 
-_EVERY = 1.0
+_EVERY = Seconds(1.0)
 _ROOT = Path("/")
 _CACHED = ("inactive_file", "active_file", "slab_reclaimable")
 _MOST_TEXT = 65_536

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from headgate.core.times import Seconds
 from headgate.ledger.rows import Lease
 
 MARK = "HEADGATE_LEASE"
@@ -105,9 +106,9 @@ def _is_read(pid: str, fd: str) -> bool:
 
 def end(
     find: Callable[[], Collection[int]],
-    grace: float,
+    grace: Seconds,
     *,
-    patience: float = 5.0,
+    patience: Seconds = Seconds(5),
     clock: Callable[[], float] = time.monotonic,
 ) -> bool:
     """End programs: ask them to stop, and after `grace` seconds make them. False if any is left.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, TypeVar
 
+from headgate.core.times import Seconds
 from headgate.errors import GateClosedError, HeadgateError, StoreError, StoreUnavailableError
 from headgate.gate.background import Background
 from headgate.gate.delivery import deliver
@@ -147,7 +148,7 @@ class Transactor:
         if self.closed:
             raise GateClosedError(self.closed)
 
-    def close(self, patience: float, last: Callable[[], Operation | None]) -> bool:
+    def close(self, patience: Seconds, last: Callable[[], Operation | None]) -> bool:
         """Run what waits, then one last operation, and refuse all others from then on.
 
         False if the store could not be written any more. TimeoutError if it has not answered for

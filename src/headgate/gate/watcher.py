@@ -9,6 +9,7 @@ import select
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from headgate.core.times import seconds
 from headgate.gate.background import Background
 from headgate.gate.operation import Operation, Participant
 from headgate.gate.roll import FolderRoll, Roll
@@ -54,7 +55,7 @@ class Watcher(Participant):
         if plan is watch.NOTHING and self.plan is watch.NOTHING:
             return
         self.plan = plan
-        self.due = None if plan.due_in is None else time.monotonic() + plan.due_in / 1000
+        self.due = None if plan.due_in is None else time.monotonic() + seconds(plan.due_in)
         self._planned(plan)
         if not self._background.is_this_thread():
             self._background.nudge()

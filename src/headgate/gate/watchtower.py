@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from headgate.core.times import Seconds
 from headgate.gate.operation import Operation, Participant
 from headgate.ledger import leave, upstream
 from headgate.ledger.ledger import Ledger, Pages
@@ -13,7 +14,7 @@ from headgate.store.machine import machine_id, pid_space
 if TYPE_CHECKING:
     from headgate.gate.foreign import Ours
 
-_EVERY = 1.0
+_EVERY = Seconds(1.0)
 _MOST = 10_000
 
 

@@ -10,6 +10,7 @@ from headgate.core.kept import OVERTAKEN, Overtaken
 from headgate.core.line import Granted, Head, Order, Outcome
 from headgate.core.seats import Need, Reason
 from headgate.core.texts import Unreadable
+from headgate.core.times import NO_TIME, Ms, seconds
 from headgate.errors import TooHeavyError
 from headgate.ledger import jobs, learn, leave, unreadable
 from headgate.ledger.ledger import Ledger
@@ -28,7 +29,7 @@ class Request(NamedTuple):
     machine: str
     weight: int = 1
     urgency: int = 0
-    since: int = 0
+    since: Ms = NO_TIME
     task: str = ""
     label: str = ""
     marked: bool = False
@@ -60,7 +61,7 @@ def ask(ledger: Ledger, request: Request) -> int:
     if not rivals and not line.obstacles(head, ledger.use, ledger.now):
         for need in head.needs:
             ledger.use.let_in(need, head.cls, ledger.now)
-        _grant(ledger, head, lane, request, waited=0)
+        _grant(ledger, head, lane, request, waited=NO_TIME)
         return head.id
     ticket = Ticket(
         id=head.id,
@@ -248,7 +249,7 @@ def _worker(ledger: Ledger) -> str:
     return min(ledger.workers(), key=lambda worker: (worker in slow, given.count(worker)))
 
 
-def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: int) -> None:
+def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: Ms) -> None:
     """Make a lease for a head that has got its seats."""
     ledger.count_grant(ledger.use, head, lane)
     family = ledger.lenders(head.lender) if head.lender else []
@@ -277,5 +278,5 @@ def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: 
     ledger.granted[lease.id] = lease
     if lease.job:
         return
-    text = f"after {waited / 1000:.1f}s in line" if waited else ""
+    text = f"after {seconds(waited):.1f}s in line" if waited else ""
     ledger.tell("granted", text, work=lease.id, key=lease.key, task=lease.task)

@@ -9,6 +9,7 @@ from headgate.core.keys import NO_KEY
 from headgate.core.pools import Book, Unread
 from headgate.core.seats import Use
 from headgate.core.strain import Host
+from headgate.core.times import Ms
 from headgate.ledger.rows import Lane, Tx
 
 
@@ -35,7 +36,7 @@ class Books(Protocol):
     """An open transaction: its rows, its clock reading, the pools as they stand."""
 
     tx: Tx
-    now: int
+    now: Ms
     machine: str
     book: Book
     gauge: Gauge | None

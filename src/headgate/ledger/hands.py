@@ -3,6 +3,7 @@
 from headgate.core.amounts import FOREVER
 from headgate.core.jobs import Job, Why, change
 from headgate.core.jobstates import Event, Place, State
+from headgate.core.times import Ms
 from headgate.errors import UsageError
 from headgate.ledger import leave
 from headgate.ledger.jobs import advance, end_job, pick_up, stand, tell_of, unmet
@@ -52,7 +53,7 @@ def move(ledger: Ledger, id: int, urgency: int | None, *, first: bool) -> None:
         before = (job.urgency, -FOREVER, 0)
         firsts = (row for lane in ledger.lanes() for row in ledger.tx.page(lane.id, before, 1))
         ahead = [row.since for row in firsts if row.urgency == job.urgency]
-        job = job._replace(since=min([job.since, *ahead]) - 1)
+        job = job._replace(since=min([job.since, *ahead]) - Ms(1))
     tell_of(ledger, job, "moved", "to the front" if first else f"priority {-job.urgency}")
     if ledger.drop_ticket(id) is None:
         ledger.tx.change_job(job)

@@ -5,18 +5,19 @@ from collections.abc import Iterable
 from headgate.core.amounts import FOREVER
 from headgate.core.jobs import Job
 from headgate.core.jobstates import ENDED, Place, Word
+from headgate.core.times import Ms, Seconds, seconds
 from headgate.core.views import JOB, AttemptStatus, JobStatus, Queue
 from headgate.ledger import look
 from headgate.ledger.ledger import Ledger
 
 
-def job(ledger: Ledger, id: int, wall: float) -> JobStatus | None:
+def job(ledger: Ledger, id: int, wall: Seconds) -> JobStatus | None:
     """One job; None if there is none with this id."""
     row = ledger.tx.job(id)
     return None if row is None else some(ledger, [row], wall)[0]
 
 
-def some(ledger: Ledger, rows: list[Job], wall: float, *, spots: bool = True) -> list[JobStatus]:
+def some(ledger: Ledger, rows: list[Job], wall: Seconds, *, spots: bool = True) -> list[JobStatus]:
     """Jobs as people want to see them, with the places of those that stand in line."""
     in_line = [row.id for row in rows if spots and row.state.place is Place.LINE]
     places = look.waiting(ledger, in_line, wall)
@@ -43,7 +44,7 @@ def some(ledger: Ledger, rows: list[Job], wall: float, *, spots: bool = True) ->
                 weight=row.weight,
                 position=spot.position if spot else None,
                 eta=spot.eta if spot else None,
-                submitted=_wall(ledger, row.submitted, wall) or 0.0,
+                submitted=_wall(ledger, row.submitted, wall) or Seconds(0),
                 started=_wall(ledger, row.started, wall),
                 ended=_wall(ledger, row.ended, wall),
                 due=_wall(ledger, row.due, wall),
@@ -53,23 +54,23 @@ def some(ledger: Ledger, rows: list[Job], wall: float, *, spots: bool = True) ->
                 pool=spot.pool if spot else "",
                 since=spot.since if spot else None,
                 waited=spot.waited if spot else None,
-                held=(ledger.now - lease.granted) / 1000 if lease else None,
+                held=seconds(ledger.now - lease.granted) if lease else None,
             )
         )
     return found
 
 
-def _wall(ledger: Ledger, at: int, wall: float) -> float | None:
-    return None if not at or at >= FOREVER else wall - (ledger.now - at) / 1000
+def _wall(ledger: Ledger, at: Ms, wall: Seconds) -> Seconds | None:
+    return None if not at or at >= FOREVER else wall - seconds(ledger.now - at)
 
 
-def attempts(ledger: Ledger, id: int, wall: float) -> tuple[AttemptStatus, ...]:
+def attempts(ledger: Ledger, id: int, wall: Seconds) -> tuple[AttemptStatus, ...]:
     """The attempts of a job."""
     return tuple(
         AttemptStatus(
             number=row.number,
             key=row.key,
-            started=_wall(ledger, row.started, wall) or 0.0,
+            started=_wall(ledger, row.started, wall) or Seconds(0),
             ended=_wall(ledger, row.ended, wall),
             code=row.code,
             reason=row.text,
@@ -79,7 +80,7 @@ def attempts(ledger: Ledger, id: int, wall: float) -> tuple[AttemptStatus, ...]:
     )
 
 
-def of_queue(ledger: Ledger, queue: Queue, wall: float) -> list[JobStatus]:
+def of_queue(ledger: Ledger, queue: Queue, wall: Seconds) -> list[JobStatus]:
     """What the line itself does not say of the jobs in it: their state, name, times, attempts."""
     ids = [work.id for work in queue.running if work.type == JOB]
     ids += [work.id for work in queue.waiting if work.type == JOB]
@@ -87,13 +88,13 @@ def of_queue(ledger: Ledger, queue: Queue, wall: float) -> list[JobStatus]:
     return some(ledger, rows, wall, spots=False)
 
 
-def aside(ledger: Ledger, wall: float, most: int) -> list[JobStatus]:
+def aside(ledger: Ledger, wall: Seconds, most: int) -> list[JobStatus]:
     """Jobs that wait for something else than seats: a person, another job, their next try."""
     return some(ledger, ledger.tx.aside(most), wall)
 
 
 def finished(
-    ledger: Ledger, wall: float, most: int, words: Iterable[Word] = ENDED
+    ledger: Ledger, wall: Seconds, most: int, words: Iterable[Word] = ENDED
 ) -> list[JobStatus]:
     """The jobs that ended last, latest first."""
     rows = [row for word in words for row in ledger.tx.jobs(word, -1, most)]

@@ -16,13 +16,14 @@ from headgate.core.amounts import priority_class, show_duration
 from headgate.core.jobs import End, Job, Outcome, Spec, Why, change, dump, load, submitted
 from headgate.core.jobstates import Event, Place, State
 from headgate.core.leases import EndCause, EndRequest
+from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 from headgate.ledger import leave
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Attempt, Lane, Lease, Ticket
 
-_SLOW = 5_000
-"""Milliseconds after which a worker should have started a job."""
+_SLOW = Ms(5_000)
+"""After which a worker should have started a job."""
 MAX_HOLD = "max_hold"
 """The code of a job that was ended because it held its seats for too long."""
 
@@ -33,7 +34,7 @@ class Draft(NamedTuple):
     spec: Spec
     key: str
     urgency: int = 0
-    since: int = 0
+    since: Ms = NO_TIME
     weight: int = 1
     task: str = ""
     name: str = ""
@@ -111,7 +112,9 @@ def _unmet(other: Job) -> Why:
 def stand(ledger: Ledger, job: Job) -> None:
     """Keep a job that is in the line, with a ticket at the place of its priority and age."""
     cls = priority_class(-job.urgency)
-    like = Lane(0, machine="", key=job.key, cls=cls, lender=0, view=load(job.spec).view, waiting=0)
+    like = Lane(
+        id=0, machine="", key=job.key, cls=cls, lender=0, view=load(job.spec).view, waiting=0
+    )
     ledger.add_ticket(
         Ticket(
             id=job.id,

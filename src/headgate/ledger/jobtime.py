@@ -5,6 +5,7 @@ from headgate.core.amounts import show_duration
 from headgate.core.jobs import Job, Why, change, load, sooner
 from headgate.core.jobstates import Event, Timer
 from headgate.core.leases import EndCause, relief
+from headgate.core.times import NO_TIME, Ms
 from headgate.ledger import admit
 from headgate.ledger.admit import Request
 from headgate.ledger.dryrun import DryRun
@@ -13,7 +14,7 @@ from headgate.ledger.ledger import Ledger
 
 _AT_ONCE = 1_000
 """How many jobs one transaction sees to when time has come for many."""
-_LOOK_AGAIN = 5_000
+_LOOK_AGAIN = Ms(5_000)
 
 
 def due(ledger: Ledger) -> bool:
@@ -35,12 +36,12 @@ def tick(ledger: Ledger) -> None:
             case Timer.FALLS_BACK:
                 _fall_back(ledger, job)
             case Timer.EXPIRES | Timer.NONE:  # a time that means nothing must not come again
-                ledger.tx.change_job(job._replace(due=0))
+                ledger.tx.change_job(job._replace(due=NO_TIME))
 
 
 def _expire(ledger: Ledger, job: Job) -> None:
     ledger.drop_ticket(job.id)
-    limit = show_duration(load(job.spec).expires or 0)
+    limit = show_duration(load(job.spec).expires or NO_TIME)
     end_job(ledger, job, Event.EXPIRE, Why("expired", f"not started within {limit}"))
 
 
@@ -96,7 +97,7 @@ def relieve(ledger: Ledger, why: str) -> int:
     return chosen.id
 
 
-def age_out(ledger: Ledger, before: int) -> list[int]:
+def age_out(ledger: Ledger, before: Ms) -> list[int]:
     """Forget jobs that ended before a time; returns their ids."""
     old = ledger.tx.old_jobs(before, _AT_ONCE)
     for id in old:

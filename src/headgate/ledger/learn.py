@@ -12,15 +12,16 @@ from headgate.core.seats import Need
 from headgate.core.signals import ACCEPTED as YES
 from headgate.core.signals import CONCURRENCY, USAGE, Signal
 from headgate.core.texts import Unreadable
+from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 from headgate.ledger import metering, outlook, unreadable, upstream
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lease
 
 _NEVER = kept.Reset(-1, -1)
-_MOMENT = 1_000
+_MOMENT = Ms(1_000)
 """What is sent within so many milliseconds may arrive in any order."""
-_ECHO = 5_000
+_ECHO = Ms(5_000)
 """A refusal that nobody ties to a request is of one sent before the last cut, if it follows so
 soon."""
 
@@ -148,7 +149,7 @@ class _Cut(NamedTuple):
     """What a pool has learned from a refusal, and for how long to pause (None: as usual)."""
 
     learned: Learned
-    wait: int | None
+    wait: Ms | None
     kind: str
     text: str
 
@@ -164,7 +165,7 @@ def _refuse(ledger: Ledger, signal: Signal, name: str, lease: Lease | None, *, c
         row, wait = row._replace(learned=kept.LEARNED.write(cut.learned)), cut.wait
         ledger.tell(cut.kind, f"{cut.text} ({said})", work=work, key=key, pool=name)
     if signal.retry_after is not None:
-        wait = max(wait or 0, signal.retry_after)
+        wait = max(wait or NO_TIME, signal.retry_after)
     upstream.close(ledger, row, wait, said, work=work, key=key)
     if lease is not None:
         if lease.answer != ACCEPTED:
@@ -194,12 +195,12 @@ def _cut(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> _Cut:
         if not sent.probe and not readings.suspicious(seen, ledger.now):
             # Somebody else was faster than the readings: ask anew, the limit is none the wiser.
             text = f"at {sent.level}, against upstream's own count"
-            return _Cut(law.note(it, ledger.now), 0, "refused", text)
+            return _Cut(law.note(it, ledger.now), NO_TIME, "refused", text)
     new, wait = law.refuse(it, sent, outlook.pace(ledger, pool.name), ledger.now)
-    return _told(it, new, wait, sent)
+    return _told(it, new, None if wait is None else Ms(wait), sent)
 
 
-def _told(it: Learned, new: Learned, wait: int | None, sent: Sent) -> _Cut:
+def _told(it: Learned, new: Learned, wait: Ms | None, sent: Sent) -> _Cut:
     if new.limit < it.limit:
         text = f"{it.limit} to {new.limit}: refused at {sent.level}"
         return _Cut(new, wait, "limit_reduced", text)
@@ -233,7 +234,7 @@ def _of_burst(ledger: Ledger, pool: Pool, lease: Lease, sent: Sent) -> Sent:
         reset = unreadable.found(ledger, f"reset:{pool.name}", kept.RESET, said, _NEVER)
     if (lease.granted, lease.id) <= (reset or _NEVER):
         return sent._replace(epoch=-1)  # somebody has set the limit since
-    for other in ledger.tx.recent(lease.granted - 1):
+    for other in ledger.tx.recent(lease.granted - Ms(1)):
         if other.granted <= lease.granted + _MOMENT and not other.refused:
             mark = _sent_for(ledger, pool, other)
             if mark is not None and mark.epoch == sent.epoch and mark.level > sent.level:

@@ -3,12 +3,14 @@
 from headgate.core.leases import ACCEPTED
 from headgate.core.pools import Pool
 from headgate.core.readings import KEEP
+from headgate.core.times import NO_TIME, Ms, seconds
 from headgate.ledger import learn
 from headgate.ledger.ledger import Ledger, chain_seats
 from headgate.ledger.outlook import place
 from headgate.ledger.rows import Lease, Rest
 
-_LONGEST_REST = 120_000
+_LONGEST_REST = Ms(120_000)
+_KEEP = Ms(KEEP)
 _UNUSED = {"withdrawn", "turned_away"}
 """How a lease ends that nobody used."""
 
@@ -24,8 +26,8 @@ def release(ledger: Ledger, id: int, kind: str = "released", text: str = "") -> 
     if lease.job:
         ledger.orphans.append((lease, text or kind))
         return True
-    held = max(0, ledger.now - lease.granted)
-    ledger.tell(kind, text or f"held {held / 1000:.1f}s", work=id, key=lease.key, task=lease.task)
+    held = max(NO_TIME, ledger.now - lease.granted)
+    ledger.tell(kind, text or f"held {seconds(held):.1f}s", work=id, key=lease.key, task=lease.task)
     return True
 
 
@@ -39,14 +41,14 @@ def _end(ledger: Ledger, lease: Lease, kind: str) -> None:
     _free(ledger, lease, completed=kind == "released")
     learn.end(ledger, lease, served=kind == "released", unused=kind in _UNUSED)
     if kind == "released":
-        ledger.tx.learn_hold(lease.key, max(0, ledger.now - lease.granted))
+        ledger.tx.learn_hold(lease.key, max(NO_TIME, ledger.now - lease.granted))
 
 
 def _free(ledger: Ledger, lease: Lease, *, completed: bool) -> None:
     """Count off the seats that nobody of the lease's family goes on using, and let them rest."""
     seen = ledger.under(ledger.view)
     pools = [pool for pool in seen.of(lease.key) if _rests(pool)] if not lease.refused else []
-    lingers = 0 if completed else _lingers(ledger, lease)
+    lingers = NO_TIME if completed else _lingers(ledger, lease)
     if pools:
         ledger.tx.drop_rests(ledger.now)
         names = [pool.name for pool in pools]
@@ -57,7 +59,7 @@ def _free(ledger: Ledger, lease: Lease, *, completed: bool) -> None:
             seats = before[where].weight - (after[where].weight if where in after else 0)
             if seats > 0:
                 until = ledger.now + max(pool.cooldown, lingers)
-                keep = max(until, ledger.now + KEEP) if pool.usage else until
+                keep = max(until, ledger.now + _KEEP) if pool.usage else until
                 ledger.tx.add_rest(
                     Rest(
                         place=where,
@@ -75,16 +77,17 @@ def _free(ledger: Ledger, lease: Lease, *, completed: bool) -> None:
         ledger.uncount(lease)
 
 
-def _lingers(ledger: Ledger, lease: Lease) -> int:
+def _lingers(ledger: Ledger, lease: Lease) -> Ms:
     """For how long upstream may go on with a request that was broken off: as it would have run.
 
     Only for requests: of an agent that is ended nothing goes on, and nobody reports on its every
     request.
     """
     if lease.answer != ACCEPTED:
-        return 0
+        return NO_TIME
     usual = ledger.tx.usual_hold([lease.key]) or 0
-    return round(max(0, min(_LONGEST_REST, usual - (ledger.now - lease.granted))))
+    left = usual - (ledger.now - lease.granted)
+    return Ms(round(max(0, min(_LONGEST_REST, left))))
 
 
 def _rests(pool: Pool) -> bool:

@@ -8,6 +8,7 @@ from headgate.core.law import Learned
 from headgate.core.line import Head
 from headgate.core.pools import AUTO, NOTHING, Book, Declared, Tuned, book, read_view
 from headgate.core.seats import Need, Reason, Use
+from headgate.core.times import Ms
 from headgate.ledger import outlook, strain, unreadable
 from headgate.ledger.books import Found, Gauge
 from headgate.ledger.outlook import place
@@ -67,7 +68,7 @@ class Ledger:
     """
 
     def __init__(
-        self, tx: Tx, pages: Pages, now: int, census: Census, machine: str, *, view: str = ""
+        self, tx: Tx, pages: Pages, now: Ms, census: Census, machine: str, *, view: str = ""
     ) -> None:
         self.tx = tx
         self.now = now
@@ -322,7 +323,11 @@ class Ledger:
         pool: str = "",
     ) -> None:
         """Keep an event."""
-        self.tx.add_event(Happening(0, self.now, kind, work, key, task, pool, text))
+        self.tx.add_event(
+            Happening(
+                id=0, at=self.now, kind=kind, work=work, key=key, task=task, pool=pool, text=text
+            )
+        )
 
 
 def chain_seats(members: list[Lease], names: Iterable[str]) -> dict[str, Lease]:

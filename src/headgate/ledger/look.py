@@ -7,6 +7,7 @@ from headgate.core.amounts import FOREVER, parse_priority
 from headgate.core.keys import HOST
 from headgate.core.pools import LEARN, Pool
 from headgate.core.seats import Need, Reason, Use
+from headgate.core.times import Ms, Seconds, seconds
 from headgate.core.views import (
     JOB,
     SLOT,
@@ -28,8 +29,11 @@ from headgate.ledger.outlook import place
 from headgate.ledger.rows import Happening, Lane, Lease, Ticket
 from headgate.ledger.survey import Spot, Survey, tightest
 
+_SOON, _USUAL, _LATE = Seconds(1.0), Seconds(5.0), Seconds(60.0)
+"""When to ask again whether there is room: the soonest, as a rule, and the latest."""
 
-def status(ledger: Ledger, wall: float, view: str = "") -> Status:
+
+def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
     """All pools, and what runs outside of every limit."""
     survey = Survey(ledger)
     book = ledger.under(view)
@@ -52,7 +56,7 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
                 paused=paused,
                 paused_until=_wall(pool.paused_until, ledger, wall) if paused else None,
                 cooldown_ms=pool.cooldown,
-                max_hold=None if pool.max_hold is None else pool.max_hold / 1000,
+                max_hold=None if pool.max_hold is None else seconds(pool.max_hold),
                 reserve=dict(pool.reserve),
                 notice=_notice(ledger, pool, paused=paused),
                 unreadable=unreadable.words(ledger, pool.name),
@@ -74,7 +78,13 @@ def status(ledger: Ledger, wall: float, view: str = "") -> Status:
             unlimited[name] = unlimited.get(name, 0) + row.leases
     running = sum(row.leases for row in held) + len(ledger.tx.families())
     waiting = sum(lane.waiting for lane in survey.lanes.values())
-    return Status(tuple(pools), running, waiting, unlimited, wall)
+    return Status(
+        pools=tuple(pools),
+        total_running=running,
+        total_waiting=waiting,
+        unlimited=unlimited,
+        at=wall,
+    )
 
 
 def _notice(ledger: Ledger, pool: Pool, *, paused: bool) -> str | None:
@@ -92,7 +102,7 @@ def _notice(ledger: Ledger, pool: Pool, *, paused: bool) -> str | None:
     return "; ".join(notes) or None
 
 
-def _learned(ledger: Ledger, pool: Pool, wall: float) -> dict[str, Any]:
+def _learned(ledger: Ledger, pool: Pool, wall: Seconds) -> dict[str, Any]:
     it = pool.learned
     if it is None:
         return {"adapt": pool.adapt}
@@ -102,11 +112,11 @@ def _learned(ledger: Ledger, pool: Pool, wall: float) -> dict[str, Any]:
         "auto_reduced": bool(it.reduced_from),
         "auto_reduced_from": it.reduced_from or None,
         "probing": bool(it.probe),
-        "next_probe": _wall(again, ledger, wall),
+        "next_probe": _wall(None if again is None else Ms(again), ledger, wall),
     }
 
 
-def _short(ledger: Ledger, pool: Pool, where: str, wall: float) -> dict[str, Any]:
+def _short(ledger: Ledger, pool: Pool, where: str, wall: Seconds) -> dict[str, Any]:
     """What the rates of a pool lack for a start now, however small."""
     if where not in ledger.use.meters:
         return {}
@@ -128,16 +138,16 @@ def _upstream(ledger: Ledger, pool: Pool) -> UpstreamStatus | None:
         hard_cap=reading.hard_cap if reading else None,
         estimate=use.upstream.get(pool.name, use.taken(pool.name)),
         cap=use.caps.get(pool.name),
-        age=(ledger.now - seen.at) / 1000 if reading else None,
-        lag_ms=seen.lag,
+        age=seconds(ledger.now - Ms(seen.at)) if reading else None,
+        lag_ms=None if seen.lag is None else Ms(seen.lag),
         low_priority=bool(reading and reading.low_priority),
         note=reading.note if reading else "",
         problem=seen.problem,
     )
 
 
-def _wall(at: int | None, ledger: Ledger, wall: float) -> float | None:
-    return None if at is None or at >= FOREVER else wall + (at - ledger.now) / 1000
+def _wall(at: Ms | None, ledger: Ledger, wall: Seconds) -> Seconds | None:
+    return None if at is None or at >= FOREVER else wall + seconds(at - ledger.now)
 
 
 def capacity(
@@ -167,10 +177,10 @@ def capacity(
     free = 0 if reasons else _free(needs, cls, use, ledger.now)
     if queued and not reasons and free is not None:
         free += 1  # the one that was let in for a try
-    eta: float | None = None
+    eta: Seconds | None = None
     if reasons:
         later = survey.eta(reasons[0], queued + 1)
-        eta = None if later is None else later / 1000
+        eta = None if later is None else seconds(later)
     paused = any(reason.code == "pool_paused" for reason in reasons)
     return Capacity(
         key=key,
@@ -190,14 +200,14 @@ def capacity(
     )
 
 
-def _retry_after(reason: Reason, eta: float | None, ledger: Ledger) -> float:
+def _retry_after(reason: Reason, eta: Seconds | None, ledger: Ledger) -> Seconds:
     """When to ask again: when it is known to open, else soon enough to notice a change."""
     if reason.until is not None and reason.until < FOREVER:
-        return max(1.0, (reason.until - ledger.now) / 1000)
-    return min(60.0, max(1.0, eta or 5.0))
+        return max(_SOON, seconds(reason.until - ledger.now))
+    return min(_LATE, max(_SOON, eta or _USUAL))
 
 
-def _free(needs: tuple[Need, ...], cls: str, use: Use, now: int) -> int | None:
+def _free(needs: tuple[Need, ...], cls: str, use: Use, now: Ms) -> int | None:
     """How many more pieces of weight one fit, found by asking the same rule as admission."""
     bounds = [seats.bound(need.pool, need.place, use) for need in needs]
     most = [
@@ -208,7 +218,7 @@ def _free(needs: tuple[Need, ...], cls: str, use: Use, now: int) -> int | None:
     return min(most) if most else None
 
 
-def _room(need: Need, cls: str, use: Use, now: int, *, most: int) -> int:
+def _room(need: Need, cls: str, use: Use, now: Ms, *, most: int) -> int:
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -222,7 +232,7 @@ def _near(needs: tuple[Need, ...], free: int | None) -> bool:
     return free is not None and free <= max(1, min(limits) // 5)
 
 
-def waiting(ledger: Ledger, ids: list[int], wall: float) -> dict[int, Waiting]:
+def waiting(ledger: Ledger, ids: list[int], wall: Seconds) -> dict[int, Waiting]:
     """Where these tickets stand; those no longer in line are left out."""
     tickets = [row for id in ids if (row := ledger.tx.ticket(id)) is not None]
     if not tickets:
@@ -234,7 +244,7 @@ def waiting(ledger: Ledger, ids: list[int], wall: float) -> dict[int, Waiting]:
     }
 
 
-def _waiting(ledger: Ledger, lane: Lane, ticket: Ticket, spot: Spot, wall: float) -> Waiting:
+def _waiting(ledger: Ledger, lane: Lane, ticket: Ticket, spot: Spot, wall: Seconds) -> Waiting:
     reason = spot.reasons[0]
     return Waiting(
         id=ticket.id,
@@ -247,18 +257,18 @@ def _waiting(ledger: Ledger, lane: Lane, ticket: Ticket, spot: Spot, wall: float
         code=reason.code,
         pool=reason.pool,
         reason="; ".join(explain(reason, ledger.now) for reason in spot.reasons),
-        eta=None if spot.eta is None else spot.eta / 1000,
-        since=wall - (ledger.now - ticket.since) / 1000,
-        waited=(ledger.now - ticket.arrived) / 1000,
+        eta=None if spot.eta is None else seconds(spot.eta),
+        since=wall - seconds(ledger.now - ticket.since),
+        waited=seconds(ledger.now - ticket.arrived),
         type=JOB if lane.jobs else SLOT,
     )
 
 
-def running(ledger: Ledger, lease: Lease, wall: float) -> Running:
+def running(ledger: Ledger, lease: Lease, wall: Seconds) -> Running:
     """A lease, as people want to see it."""
     listening = ledger.census.listening(lease.member)
     state = "cancelling" if lease.cancel else "running" if listening else "orphaned"
-    held = (ledger.now - lease.granted) / 1000
+    held = seconds(ledger.now - lease.granted)
     return Running(
         id=lease.id,
         key=lease.key,
@@ -281,7 +291,7 @@ def _attempt(ledger: Ledger, lease: Lease) -> int:
     return job.attempts if job else 0
 
 
-def queue(ledger: Ledger, wall: float, most: int = 100, skip: int = 0) -> Queue:
+def queue(ledger: Ledger, wall: Seconds, most: int = 100, skip: int = 0) -> Queue:
     """What runs and what waits. Positions are counted on the way, not looked up one by one."""
     survey = Survey(ledger)
     leases = ledger.tx.leases(0, max(1, most))
@@ -304,13 +314,22 @@ def _passed(survey: Survey, passed: dict[int, int], own: Lane, pool: str) -> int
     return sum(count for id, count in passed.items() if survey.shares(survey.lanes[id], pool, own))
 
 
-def event(row: Happening, ledger: Ledger, wall: float) -> Event:
+def event(row: Happening, ledger: Ledger, wall: Seconds) -> Event:
     """An event, with its time on the wall clock."""
-    at = wall - (ledger.now - row.at) / 1000
-    return Event(row.id, at, row.kind, row.work or None, row.key, row.task, row.pool, row.text)
+    at = wall - seconds(ledger.now - row.at)
+    return Event(
+        seq=row.id,
+        at=at,
+        event=row.kind,
+        work=row.work or None,
+        key=row.key,
+        task=row.task,
+        pool=row.pool,
+        text=row.text,
+    )
 
 
-def why(ledger: Ledger, id: int, wall: float) -> Waiting | Running | Past:
+def why(ledger: Ledger, id: int, wall: Seconds) -> Waiting | Running | Past:
     """What is known about a piece of work: where it waits, that it runs, or how it ended."""
     if (lease := ledger.tx.lease(id)) is not None:
         return running(ledger, lease, wall)

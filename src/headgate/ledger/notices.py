@@ -12,6 +12,7 @@ from typing import NamedTuple
 from headgate.core.amounts import FOREVER
 from headgate.core.notices import FAILED, MISSED
 from headgate.core.texts import whole
+from headgate.core.times import Seconds
 from headgate.core.views import Event
 from headgate.ledger import look, unreadable
 from headgate.ledger.ledger import Ledger
@@ -48,7 +49,7 @@ def pending(ledger: Ledger, names: Iterable[str], me: Claim) -> list[str]:
     ]
 
 
-def take(ledger: Ledger, name: str, me: Claim, most: int, wall: float) -> Batch | None:
+def take(ledger: Ledger, name: str, me: Claim, most: int, wall: Seconds) -> Batch | None:
     """Claim a target and read what is next for it; None if somebody else delivers.
 
     A target that is seen for the first time is told nothing of the past.
@@ -68,7 +69,19 @@ def take(ledger: Ledger, name: str, me: Claim, most: int, wall: float) -> Batch 
         # Ids between those that are kept may be missing too, but were never anything.
         lost = oldest[0].id - cursor - 1
         text = f"{lost} events were forgotten before they could be told; only the newest are kept"
-        events.insert(0, Event(oldest[0].id - 1, wall, MISSED, None, "", "", "", text))
+        events.insert(
+            0,
+            Event(
+                seq=oldest[0].id - 1,
+                at=wall,
+                event=MISSED,
+                work=None,
+                key="",
+                task="",
+                pool="",
+                text=text,
+            ),
+        )
     return Batch(ledger.tx.uid(), tuple(events))
 
 

@@ -15,15 +15,16 @@ from headgate.core.pools import NO_RATES, Pool, UsageSource
 from headgate.core.readings import Own, Sight
 from headgate.core.seats import Use
 from headgate.core.texts import Unreadable
+from headgate.core.times import Ms
 from headgate.ledger import unreadable
 from headgate.ledger.books import Books
 from headgate.ledger.rows import Lease, Rest
 
-_FORGOTTEN = 10_000
+_FORGOTTEN = Ms(10_000)
 """A count of foreign programs that nobody has confirmed for so many milliseconds is none."""
-_FEW = 6_000
+_FEW = Ms(6_000)
 """For how many milliseconds a reading of some other program's counts, as a rule."""
-SILENCE = 30_000
+SILENCE = Ms(30_000)
 """Who was not refused within so many milliseconds was accepted: refusals come at once."""
 
 
@@ -167,7 +168,10 @@ def sightings(ledger: Books, pool: str) -> dict[tuple[str, str], tuple[int, int]
 def write_sightings(seen: dict[tuple[str, str], tuple[int, int]]) -> str:
     """As text, to be kept."""
     return kept.SIGHTINGS.write(
-        tuple(Sighting(*where, count, at) for where, (count, at) in seen.items())
+        tuple(
+            Sighting(machine, space, programs=count, at=at)
+            for (machine, space), (count, at) in seen.items()
+        )
     )
 
 

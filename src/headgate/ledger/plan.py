@@ -11,6 +11,7 @@ from typing import NamedTuple
 from headgate.core.keys import matches
 from headgate.core.line import Head, Order
 from headgate.core.seats import Reason
+from headgate.core.times import Ms
 from headgate.ledger.admit import Request
 from headgate.ledger.dryrun import DryRun
 from headgate.ledger.ledger import Ledger
@@ -26,7 +27,7 @@ class Forecast(NamedTuple):
 
     reasons: tuple[Reason, ...] = ()
     position: int | None = None
-    eta: int | None = None
+    eta: Ms | None = None
 
 
 def forecast(ledger: Ledger, requests: Sequence[Request]) -> list[Forecast]:

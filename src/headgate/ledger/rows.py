@@ -11,6 +11,7 @@ from headgate.core.jobstates import Word
 from headgate.core.leases import PENDING, Answer, AnswerKind, EndRequest
 from headgate.core.line import Order
 from headgate.core.pools import Tuned
+from headgate.core.times import NO_TIME, Ms
 
 
 class Member(NamedTuple):
@@ -24,7 +25,7 @@ class Member(NamedTuple):
     machine: str
     pid: int
     pid_space: str
-    joined: int
+    joined: Ms
     works: int = 0
     started: int = 0
     version: str = ""
@@ -53,8 +54,8 @@ class Ticket(NamedTuple):
     id: int
     lane: int
     urgency: int
-    since: int
-    arrived: int
+    since: Ms
+    arrived: Ms
     weight: int
     task: str
     member: str
@@ -90,7 +91,7 @@ class Lease(NamedTuple):
     member: str
     label: str
     marked: int
-    granted: int
+    granted: Ms
     chain: int = 0
     lender: int = 0
     pid: int = 0
@@ -125,10 +126,10 @@ class Rest(NamedTuple):
 
     place: str
     seats: int
-    until: int
-    keep: int
-    granted: int
-    released: int
+    until: Ms
+    keep: Ms
+    granted: Ms
+    released: Ms
     completed: int
 
 
@@ -143,10 +144,10 @@ class History(NamedTuple):
         """Whether it can be one; a mean beyond all bounds would break whoever reckons with it."""
         return self.holds >= 0 and 0 <= self.mean < _LONGEST_HOLD
 
-    def learn(self, held: int) -> "History":
+    def learn(self, held: Ms) -> "History":
         """The same with one more; a history that cannot be one begins anew."""
         holds, mean = self if self.sound else History()
-        return History(holds + 1, mean + (held - mean) / min(holds + 1, 16))
+        return History(holds=holds + 1, mean=mean + (held - mean) / min(holds + 1, 16))
 
 
 _LONGEST_HOLD = 2**53
@@ -158,8 +159,8 @@ class Attempt(NamedTuple):
     job: int
     number: int
     key: str
-    started: int
-    ended: int = 0
+    started: Ms
+    ended: Ms = NO_TIME
     code: str = ""
     text: str = ""
     exit: str = ""
@@ -169,7 +170,7 @@ class Happening(NamedTuple):
     """An event, as kept."""
 
     id: int
-    at: int
+    at: Ms
     kind: str
     work: int
     key: str
@@ -185,7 +186,7 @@ class Expected(NamedTuple):
     jobs: frozenset[int] = frozenset()
     """Those whose attempts, and who comes after them, are asked for, too."""
     notes: frozenset[str] = frozenset()
-    since: int = 0
+    since: Ms = NO_TIME
     """From when on leases count as granted lately."""
 
 
@@ -276,7 +277,7 @@ class Tx(Protocol):
     def families(self) -> list[Lease]:
         """The leases of every chain."""
 
-    def recent(self, since: int) -> list[Lease]:
+    def recent(self, since: Ms) -> list[Lease]:
         """Leases granted after a time, whether they belong to a chain or not."""
 
     def held(self) -> list[Held]:
@@ -291,10 +292,10 @@ class Tx(Protocol):
     def add_rest(self, row: Rest) -> None:
         """Let seats rest."""
 
-    def drop_rests(self, until: int) -> None:
+    def drop_rests(self, until: Ms) -> None:
         """Forget seats whose rest is over and was kept long enough."""
 
-    def learn_hold(self, key: str, held: int) -> None:
+    def learn_hold(self, key: str, held: Ms) -> None:
         """Take a finished hold into the history of its key."""
 
     def usual_hold(self, keys: Iterable[str]) -> float | None:
@@ -336,13 +337,13 @@ class Tx(Protocol):
     def count_aside(self) -> int:
         """How many jobs wait for something else than seats."""
 
-    def due_jobs(self, now: int, most: int) -> list[Job]:
+    def due_jobs(self, now: Ms, most: int) -> list[Job]:
         """Jobs to which time does something now."""
 
-    def next_due(self) -> int:
+    def next_due(self) -> Ms:
         """When time next does something to a job; 0 for never."""
 
-    def old_jobs(self, before: int, most: int) -> list[int]:
+    def old_jobs(self, before: Ms, most: int) -> list[int]:
         """Jobs that ended before a time."""
 
     def drop_job(self, id: int) -> None:

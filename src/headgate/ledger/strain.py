@@ -12,13 +12,14 @@ from headgate.core.pools import Pool
 from headgate.core.seats import Use
 from headgate.core.strain import Care, Host
 from headgate.core.texts import Unreadable
+from headgate.core.times import NO_TIME, Ms
 from headgate.ledger import unreadable
 from headgate.ledger.books import Books
 from headgate.ledger.outlook import place
 
-RENEWED = 1_000
+RENEWED = Ms(1_000)
 """After so many milliseconds whoever waits looks again, and writes its note anew."""
-_FORGOTTEN = 5_000
+_FORGOTTEN = Ms(5_000)
 """A note that nobody has renewed for so many milliseconds says nothing."""
 
 
@@ -52,18 +53,18 @@ def tell(ledger: Books) -> None:
         return
     notes = [note for note in notes if not _mine(ledger, note.space)]
     if host is not None:
-        notes.append(Strained(ledger.gauge.space, *host, ledger.now))
+        notes.append(Strained(ledger.gauge.space, **host._asdict(), at=ledger.now))
     unreadable.keep(ledger, f"strain:{ledger.machine}", kept.STRAINED.write(tuple(notes)))
 
 
-def renews(ledger: Books) -> int:
+def renews(ledger: Books) -> Ms:
     """When to look again, because it is strained here, or was the last time; 0 if neither."""
     if _care(ledger) is None:
-        return 0
+        return NO_TIME
     for one in _notes(ledger, ledger.machine):
         if _mine(ledger, one.space):
-            return max(ledger.now + 1, one.at + RENEWED)
-    return ledger.now + 1 if _strained(ledger) else 0
+            return max(ledger.now + Ms(1), Ms(one.at) + RENEWED)
+    return ledger.now + Ms(1) if _strained(ledger) else NO_TIME
 
 
 def _strained(ledger: Books) -> Host | None:

@@ -9,6 +9,7 @@ from headgate.core.amounts import FOREVER
 from headgate.core.keys import HOST, matches
 from headgate.core.line import Order
 from headgate.core.seats import Need, Reason
+from headgate.core.times import NO_TIME, Ms
 from headgate.ledger import admit
 from headgate.ledger.admit import Request
 from headgate.ledger.dryrun import DryRun, Newcomer, refusal
@@ -24,7 +25,7 @@ class Spot(NamedTuple):
 
     position: int
     reasons: tuple[Reason, ...]
-    eta: int | None
+    eta: Ms | None
 
 
 class Survey:
@@ -110,13 +111,13 @@ class Survey:
             if self.shares(lane, pool, own)
         )
 
-    def eta(self, reason: Reason, position: int) -> int | None:
+    def eta(self, reason: Reason, position: int) -> Ms | None:
         """In how many milliseconds a ticket at this position may expect its seat."""
         if reason.code == "no_worker":
             return None
         if reason.code in strain.CODES:
             return None  # nobody knows when a machine recovers
-        pause = 0
+        pause = NO_TIME
         if reason.until is not None:
             if reason.until >= FOREVER:
                 return None
@@ -128,9 +129,9 @@ class Survey:
             return pause or None
         ends = self._ends(reason.pool, hold)
         if not ends:
-            return pause + round(hold * position / limit)
+            return pause + Ms(round(hold * position / limit))
         rounds, place_in_round = divmod(position - 1, len(ends))
-        return pause + round(ends[place_in_round] + rounds * hold)
+        return pause + Ms(round(ends[place_in_round] + rounds * hold))
 
     def _ends(self, pool: str, hold: float) -> list[float]:
         """In how many milliseconds the seats in use may be free, soonest first."""

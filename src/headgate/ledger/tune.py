@@ -4,6 +4,7 @@ from headgate.core.amounts import FOREVER, show_duration
 from headgate.core.kept import PACE, RESET, Reset
 from headgate.core.pools import LEARN, UNLIMITED, Tuned, sound
 from headgate.core.texts import Unreadable
+from headgate.core.times import Ms
 from headgate.errors import UsageError
 from headgate.ledger import unreadable
 from headgate.ledger.ledger import Ledger
@@ -36,13 +37,13 @@ def restore(ledger: Ledger, pool: str) -> None:
     ledger.tell("restored", "back to the configuration", pool=pool)
 
 
-def set_cooldown(ledger: Ledger, pool: str, cooldown: int) -> None:
+def set_cooldown(ledger: Ledger, pool: str, cooldown: Ms) -> None:
     """Set how long seats freed from now on rest."""
     _keep(ledger, ledger.tuned(pool)._replace(cooldown=cooldown))
     ledger.tell("cooldown_set", show_duration(cooldown), pool=pool)
 
 
-def pause(ledger: Ledger, pool: str, duration: int | None, note: str = "") -> None:
+def pause(ledger: Ledger, pool: str, duration: Ms | None, note: str = "") -> None:
     """Let nothing start in a pool for a while, or until it is resumed."""
     until = FOREVER if duration is None else ledger.now + duration
     _keep(ledger, ledger.tuned(pool)._replace(paused_until=until, pause_note=note))
@@ -68,7 +69,7 @@ def _reset(ledger: Ledger, row: Tuned) -> None:
     This is how a person decides about what could not be read; it is set aside, and replaced.
     """
     unreadable.tell(ledger)
-    last = max((lease.id for lease in ledger.tx.recent(-1)), default=0)
+    last = max((lease.id for lease in ledger.tx.recent(Ms(-1))), default=0)
     ledger.tx.set_note(f"reset:{row.name}", RESET.write(Reset(ledger.now, last)))
     if isinstance(PACE.read(ledger.tx.note(f"pace:{row.name}")), Unreadable):
         ledger.tx.set_note(f"pace:{row.name}", "")

@@ -30,7 +30,7 @@ def found(
     """
     pool, what, instead = said
     text = ledger.tx.note(name)
-    unread = Unread(what, text, Unreadable(text).why, instead, stays)
+    unread = Unread(what=what, text=text, why=Unreadable(text).why, instead=instead, stays=stays)
     ledger.unreadable[name] = Found(unread, pool, "" if stays else shape.write(careful))
     return careful
 

@@ -10,10 +10,11 @@ from headgate.core.kept import GATED, SIGHT, Gated
 from headgate.core.keys import NO_KEY
 from headgate.core.pools import Pool, Tuned, sound
 from headgate.core.signals import QUOTA, Reading, pause_length
+from headgate.core.times import NO_TIME, Ms
 from headgate.ledger import outlook, unreadable
 from headgate.ledger.ledger import Ledger
 
-_SIGHTED = 3_000
+_SIGHTED = Ms(3_000)
 """After so many milliseconds a count of foreign programs is written anew, changed or not."""
 
 
@@ -22,7 +23,7 @@ def record(
     name: str,
     reading: Reading | None,
     *,
-    asked: int,
+    asked: Ms,
     problem: str = "",
     polled: bool = True,
 ) -> None:
@@ -47,7 +48,7 @@ def record(
         after = readings.take(before, reading, outlook.own(ledger, name), question, ledger.now)
         if reading.closed_for:
             note = f"{QUOTA}: {reading.note or 'upstream serves nothing'}"
-            close(ledger, ledger.tuned(name), reading.closed_for, note)
+            close(ledger, ledger.tuned(name), Ms(reading.closed_for), note)
     keep_sight(ledger, name, after)
 
 
@@ -67,11 +68,11 @@ def keep_sight(ledger: Ledger, name: str, sight: readings.Sight) -> None:
 
 
 def close(
-    ledger: Ledger, row: Tuned, length: int | None, note: str, *, work: int = 0, key: str = NO_KEY
+    ledger: Ledger, row: Tuned, length: Ms | None, note: str, *, work: int = 0, key: str = NO_KEY
 ) -> None:
     """Keep a pool, closed for so long (None: as usual); never shorter than it is already."""
     until = ledger.now + pause_length(length)
-    if until > max(ledger.now, sound(row)[0].paused_until or 0):
+    if until > max(ledger.now, sound(row)[0].paused_until or NO_TIME):
         row = row._replace(paused_until=until, pause_note=note[:200])
         text = f"for {show_duration(until - ledger.now)}: {note}"
         ledger.tell("paused", text, work=work, key=key, pool=row.name)
@@ -79,7 +80,7 @@ def close(
     ledger.rebook()
 
 
-def claim(ledger: Ledger, name: str, member: str, patience: int) -> bool:
+def claim(ledger: Ledger, name: str, member: str, patience: Ms) -> bool:
     """Become the one who asks upstream now; False if somebody else is at it."""
     sight = outlook.sight(ledger, name)
     if sight.polling not in {"", member} and ledger.now < sight.polling_until:

@@ -15,6 +15,7 @@ from headgate.core import law, rates, readings
 from headgate.core.amounts import FOREVER
 from headgate.core.keys import matches
 from headgate.core.pools import NO_RATES, Pool
+from headgate.core.times import NO_TIME, Ms
 from headgate.ledger import outlook, strain
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.outlook import SILENCE
@@ -26,8 +27,8 @@ class Plan(NamedTuple):
     on_watch: bool = False
     vacant: bool = False
     members: frozenset[str] = frozenset()
-    due_in: int | None = None
-    polls: Mapping[str, int] = MappingProxyType({})
+    due_in: Ms | None = None
+    polls: Mapping[str, Ms] = MappingProxyType({})
     """Pools whose usage is to be read, and in how many milliseconds."""
     keyless: frozenset[str] = frozenset()
     """Those of them about which the last to ask could not, for want of the key."""
@@ -79,14 +80,14 @@ def _lacked_key(ledger: Ledger, name: str) -> bool:
     return usage is not None and outlook.sight(ledger, name).problem == usage.no_key
 
 
-def _due_in(ledger: Ledger) -> int | None:
+def _due_in(ledger: Ledger) -> Ms | None:
     """In how many milliseconds time alone lets somebody in: a rest, a pause, a bar is over."""
     rests = ledger.tx.rests()
     times = [strain.renews(ledger), *(rest.until for rest in rests)]
     for pool in ledger.book.pools.values():
         if pool.usage is not None and (lag := outlook.sight(ledger, pool.name).lag) is not None:
-            times += [rest.released + lag for rest in rests if rest.place == pool.name]
-        times.append(pool.paused_until or 0)
+            times += [rest.released + Ms(lag) for rest in rests if rest.place == pool.name]
+        times.append(pool.paused_until or NO_TIME)
         times += _answers(ledger, pool)
         if pool.rates != NO_RATES:
             meter = outlook.meter(ledger, outlook.place(pool.name, ledger.machine))
@@ -95,32 +96,32 @@ def _due_in(ledger: Ledger) -> int | None:
     return min(future, default=None)
 
 
-def _answers(ledger: Ledger, pool: Pool) -> list[int]:
+def _answers(ledger: Ledger, pool: Pool) -> list[Ms]:
     """When a bar falls, and when silence will count as an acceptance."""
     it = pool.learned
     if it is None:
         return []
-    times = [law.reopens(it, ledger.now) or 0] if it.bars else []
+    times = [Ms(law.reopens(it, ledger.now) or 0)] if it.bars else []
     if it.heard and (it.probe or it.sure <= it.limit):
         recent = ledger.tx.recent(ledger.now - SILENCE)
         times += [row.granted + SILENCE for row in recent if matches(pool.name, row.key)]
     return times
 
 
-def polls(ledger: Ledger) -> dict[str, int]:
+def polls(ledger: Ledger) -> dict[str, Ms]:
     """Which pools' usage has to be read, and in how many milliseconds: those with a line."""
-    found = {}
+    found: dict[str, Ms] = {}
     for pool in ledger.book.pools.values():
         if pool.usage is None or not any(
             matches(pool.name, row.key) for row in ledger.active_lanes()
         ):
             continue
         sight = outlook.sight(ledger, pool.name)
-        ends = [rest.released for rest in ledger.tx.rests() if rest.place == pool.name]
-        at = readings.due(sight, pool.usage.every, ends, ledger.now)
+        ends: list[int] = [rest.released for rest in ledger.tx.rests() if rest.place == pool.name]
+        at = Ms(readings.due(sight, pool.usage.every, ends, ledger.now))
         if sight.polling and ledger.now < sight.polling_until:
-            at = max(at, sight.polling_until)
-        found[pool.name] = max(0, at - ledger.now)
+            at = max(at, Ms(sight.polling_until))
+        found[pool.name] = max(NO_TIME, at - ledger.now)
     return found
 
 

@@ -15,10 +15,11 @@ from contextlib import suppress
 from typing import NamedTuple, Self
 
 from headgate.config.words import clip, hide, plain
+from headgate.core.times import Seconds
 from headgate.gate.strays import MARK
 from headgate.notify.outcome import Failed, Grip
 
-_LOOK = 0.05
+_LOOK = Seconds(0.05)
 """Seconds between two looks whether a command has ended whose output something else keeps open."""
 _TAIL = 4_096
 
@@ -33,7 +34,7 @@ class Ended(NamedTuple):
 def run(
     argv: Sequence[str],
     data: bytes,
-    timeout: float,
+    timeout: Seconds,
     grip: Grip,
     environ: Mapping[str, str] | None = None,
 ) -> Ended | Failed:
@@ -62,7 +63,7 @@ def run(
 
 
 def _see_through(
-    process: subprocess.Popen[bytes], pipes: "_Pipes", timeout: float, grip: Grip
+    process: subprocess.Popen[bytes], pipes: "_Pipes", timeout: Seconds, grip: Grip
 ) -> Ended | Failed:
     deadline = time.monotonic() + timeout
     while process.poll() is None:

@@ -20,6 +20,7 @@ from typing import Any
 from headgate.core import oldnames, shapes
 from headgate.core.amounts import parse_duration
 from headgate.core.notices import TEST
+from headgate.core.times import Seconds, seconds
 from headgate.core.views import Event
 from headgate.errors import UsageError
 
@@ -54,7 +55,9 @@ def encode(said: dict[str, Any]) -> bytes:
 def trial(target: str) -> Event:
     """An event that says no more than that it came through."""
     text = f"headgate can reach {target}"
-    return Event(0, time.time(), TEST, None, "", "", "", text)
+    return Event(
+        seq=0, at=Seconds(time.time()), event=TEST, work=None, key="", task="", pool="", text=text
+    )
 
 
 def title(event: Event) -> str:
@@ -78,7 +81,7 @@ def _until(event: Event) -> str | None:
     """When a pause ends: its event says how long it lasts."""
     found = re.match(r"for ([0-9][0-9a-z.]*)", event.text) if event.event == "paused" else None
     try:
-        return shapes.iso(event.at + parse_duration(found[1]) / 1000) if found else None
+        return shapes.iso(event.at + seconds(parse_duration(found[1]))) if found else None
     except UsageError:
         return None
 

@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 
 from headgate.core.notices import Target
+from headgate.core.times import Seconds
 from headgate.core.views import Event
 from headgate.errors import GateClosedError, HeadgateError
 from headgate.gate import Gate
@@ -18,13 +19,13 @@ from headgate.gate.notices import Notices
 from headgate.notify.outcome import Failed, Grip
 from headgate.notify.send import lacks, send
 
-_LOOK = 1.0
+_LOOK = Seconds(1.0)
 _BATCH = 100
-_FIRST_WAIT = 1.0
-_LONGEST_WAIT = 60.0
-_PATIENCE = 5.0
+_FIRST_WAIT = Seconds(1)
+_LONGEST_WAIT = Seconds(60)
+_PATIENCE = Seconds(5)
 """For so many seconds who lacks a secret leaves it to others to deliver."""
-_FAREWELL = 3.0
+_FAREWELL = Seconds(3.0)
 """Seconds that a delivery which is under way gets to come to its end when it is time to stop."""
 
 
@@ -32,7 +33,7 @@ class Notifier:
     """Delivers a gate's events. Any number of them may run, in any number of processes."""
 
     def __init__(
-        self, gate: Gate, *, first_wait: float = _FIRST_WAIT, patience: float = _PATIENCE
+        self, gate: Gate, *, first_wait: Seconds = _FIRST_WAIT, patience: Seconds = _PATIENCE
     ) -> None:
         self._notices = gate.notices()
         self._first_wait = first_wait
@@ -103,7 +104,7 @@ class Notifier:
 class _Courier:
     """Delivers to one target, in a thread that lives while there is something to deliver."""
 
-    def __init__(self, notices: Notices, name: str, first_wait: float) -> None:
+    def __init__(self, notices: Notices, name: str, first_wait: Seconds) -> None:
         self._notices = notices
         self._name = name
         self._first_wait = first_wait
@@ -187,7 +188,7 @@ class _Courier:
         found = (target for target in self._notices.targets() if target.name == self._name)
         return None if self._stop.is_set() else next(found, None)
 
-    def _pause(self, tried: int) -> float:
+    def _pause(self, tried: int) -> Seconds:
         """Twice as long after each try, and never as long as somebody else's."""
-        most: float = min(_LONGEST_WAIT, self._first_wait * 2 ** (tried - 1))
+        most: Seconds = min(_LONGEST_WAIT, self._first_wait * 2 ** (tried - 1))
         return most * random.uniform(0.5, 1.0)  # noqa: S311 - nobody gains by guessing it

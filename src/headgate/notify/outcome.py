@@ -4,6 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
+from headgate.core.times import Seconds
+
 
 class Sent(NamedTuple):
     """It was taken."""
@@ -15,7 +17,7 @@ class Failed(NamedTuple):
     why: str
     """For people; never a secret, nor a part of a URL but its host."""
     again: bool = True
-    wait: float = 0.0
+    wait: Seconds = Seconds(0)
 
 
 Outcome = Sent | Failed

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from headgate.core import shapes
 from headgate.core.notices import APPRISE, COMMAND, Target
+from headgate.core.times import seconds
 from headgate.core.views import Event
 from headgate.errors import UsageError
 from headgate.notify import hook, message, service, webhook
@@ -87,7 +88,7 @@ def _by_command(
     said = message.message(event, target.name, delivery, only_new=_wants_only_new(environ))
     env = {**environ, "HEADGATE_EVENT": said["event"], "HEADGATE_SUMMARY": said["summary"]}
     data = message.encode(said) + b"\n"
-    ended = hook.run(target.command, data, target.timeout / 1000, grip, env)
+    ended = hook.run(target.command, data, seconds(target.timeout), grip, env)
     return hook.judge(ended) or Sent()
 
 
@@ -106,7 +107,7 @@ def _by_webhook(
     if target.secret_env:
         secret = environ[target.secret_env].encode(errors="surrogateescape")
         headers["X-Headgate-Signature"] = webhook.sign(secret, stamp, body)
-    timeout = target.timeout / 1000
+    timeout = seconds(target.timeout)
     return webhook.post(url, headers, body, timeout=timeout, grip=grip, environ=environ)
 
 
@@ -114,7 +115,7 @@ def _by_apprise(target: Target, event: Event, grip: Grip, environ: Mapping[str, 
     url = target.apprise or environ[target.apprise_env].strip()
     said = {"url": url, "title": message.title(event), "body": message.summary(event)}
     argv = (sys.executable, "-P", "-c", _SERVICE)
-    ended = hook.run(argv, json.dumps(said).encode(), target.timeout / 1000, grip, environ)
+    ended = hook.run(argv, json.dumps(said).encode(), seconds(target.timeout), grip, environ)
     if isinstance(ended, Failed):
         return ended
     match ended.code:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from headgate.core.times import NO_TIME, Seconds, seconds
 from headgate.core.waits import retry_after
 from headgate.notify.outcome import Failed, Grip, Outcome, Sent
 from headgate.usage.failed import Trouble, Unusable, explain
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from http.client import HTTPResponse
 
 _AGAIN = (408, 425, 429)
-_LONGEST_WAIT = 300.0
+_LONGEST_WAIT = Seconds(300)
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -35,7 +36,7 @@ def post(
     headers: Mapping[str, str],
     body: bytes,
     *,
-    timeout: float,
+    timeout: Seconds,
     grip: Grip,
     environ: Mapping[str, str],
 ) -> Outcome:
@@ -91,5 +92,5 @@ def _judge(host: str, response: "HTTPResponse") -> Outcome:
     if status not in _AGAIN and status < 500:
         return Failed(why, again=False)
     said = {"retry-after": response.getheader("Retry-After") or ""}
-    wait = retry_after(said, (), "", time.time(), until_reset=False)
-    return Failed(why, wait=min((wait or 0) / 1000, _LONGEST_WAIT))
+    wait = retry_after(said, (), "", Seconds(time.time()), until_reset=False)
+    return Failed(why, wait=min(seconds(wait or NO_TIME), _LONGEST_WAIT))

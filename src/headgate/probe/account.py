@@ -10,24 +10,25 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from headgate.core.amounts import show_duration
+from headgate.core.amounts import show_seconds
 from headgate.core.signals import CONCURRENCY, OVERLOADED, QUOTA, RATE, Signal
+from headgate.core.times import NO_TIME, Seconds, seconds
 from headgate.errors import HeadgateError
 from headgate.probe.ask import Answer, Target, ask_together
 
 _TOKENS = (16, 128)
 """How long an answer may be; the second if answers of the first length do not overlap."""
-_PATIENCE = 300.0
-"""Seconds beyond which nobody waits for a Retry-After."""
+_PATIENCE = Seconds(300)
+"""Beyond which nobody waits for a Retry-After."""
 
 
 class Terms(NamedTuple):
     """How far a probe goes, and how gently."""
 
     most: int = 8
-    rest: float = 3.0
-    """Seconds between two levels."""
-    timeout: float = 60.0
+    rest: Seconds = Seconds(3)
+    """Between two levels."""
+    timeout: Seconds = Seconds(60)
 
     @property
     def budget(self) -> int:
@@ -154,13 +155,13 @@ def probe_account(
 
 def _confirm(it: _Prober, works: int, refusal: Signal) -> Found:
     """See that one below what was refused still works, when upstream wants to be asked again."""
-    wait = max(it.terms.rest, (refusal.retry_after or 0) / 1000)
+    wait = max(it.terms.rest, seconds(refusal.retry_after or NO_TIME))
     reasons = [f"{works} at once were accepted, {works + 1} were not"]
     confirmed = False
     if wait > _PATIENCE:
-        reasons.append(f"not confirmed: it wants {show_duration(wait * 1000)} of peace")
+        reasons.append(f"not confirmed: it wants {show_seconds(wait)} of peace")
     else:
-        it.say(f"waiting {show_duration(wait * 1000)}, then {works} once more")
+        it.say(f"waiting {show_seconds(wait)}, then {works} once more")
         it.sleep(wait)
         again = it.level(works).refusal
         confirmed = again is None

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from headgate.core.classify import Response, classify
 from headgate.core.signals import Signal
+from headgate.core.times import Seconds
 from headgate.errors import UsageError
 from headgate.usage.failed import explain
 from headgate.usage.wire import BODY, Wire
@@ -112,7 +113,7 @@ class Answer(NamedTuple):
     trouble: str = ""
 
 
-def ask_together(target: Target, count: int, tokens: int, timeout: float) -> list[Answer]:
+def ask_together(target: Target, count: int, tokens: int, timeout: Seconds) -> list[Answer]:
     """Send so many requests in one moment, over connections that are there already."""
     request = target.request(tokens)
     ready = threading.Barrier(count)
@@ -152,7 +153,9 @@ def _ask(target: Target, wire: Wire, request: bytes, ready: threading.Barrier) -
         headers = {name.lower(): value for name, value in response.getheaders()}
         body = response.read(BODY)
         ended = time.monotonic()
-        found = classify(Response(response.status, headers, body, target.provider), time.time())
+        found = classify(
+            Response(response.status, headers, body, target.provider), Seconds(time.time())
+        )
         return Answer(sent, ended, response.status, found)
     except threading.BrokenBarrierError:
         return Answer(sent, time.monotonic())

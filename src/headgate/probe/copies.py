@@ -19,21 +19,22 @@ import psutil
 
 from headgate.core.classify import classify_line
 from headgate.core.signals import REFUSALS
+from headgate.core.times import Seconds
 from headgate.gate.strays import end, family
 from headgate.probe.judge import Copy, Round
 from headgate.runner.child import adopt_strays
 
 _UNIT = 1_024 if os.uname().sysname == "Linux" else 1
 """In what the system counts the most memory that a process has taken."""
-_EVERY = 0.1
-_GRACE = 2.0
+_EVERY = Seconds(0.1)
+_GRACE = Seconds(2)
 _LONGEST_LINE = 8_192
 
 
 class Bounds(NamedTuple):
     """When copies are ended, and how often memory is looked at."""
 
-    timeout: float
+    timeout: Seconds
     alarm: Callable[[], str] = str
     """Why all of it is to be broken off now; empty while it is not."""
 
@@ -52,8 +53,8 @@ class _Running:
         )
         self.pid = self.process.pid
         self.memory = 0
-        self.seconds = 0.0
-        self.cpu = 0.0
+        self.seconds = Seconds(0)
+        self.cpu = Seconds(0)
         self.code: int | None = None
         self.ended = False
         self.refused = ""
@@ -92,9 +93,9 @@ class _Running:
         if not pid:
             return False
         self.ended = True
-        self.seconds = time.monotonic() - self.begun
+        self.seconds = Seconds(time.monotonic() - self.begun)
         self.code = self.process.returncode = os.waitstatus_to_exitcode(status)
-        self.cpu = usage.ru_utime + usage.ru_stime
+        self.cpu = Seconds(usage.ru_utime + usage.ru_stime)
         largest = usage.ru_maxrss * _UNIT
         if largest > own * 1.2:  # what we took at most counts as its own too, by its start
             self.memory = max(self.memory, largest)
@@ -104,7 +105,13 @@ class _Running:
         """How it ended."""
         self.hear()
         self._judge(self._rest)
-        return Copy(self.seconds, self.memory, self.cpu, self.code, self.refused)
+        return Copy(
+            seconds=self.seconds,
+            memory=self.memory,
+            cpu=self.cpu,
+            code=self.code,
+            refused=self.refused,
+        )
 
     def close(self) -> None:
         """Let go of what is left of it."""
@@ -133,7 +140,7 @@ def run_round(argv: list[str], count: int, bounds: Bounds) -> Round:
             stopped = f"no more than {len(copies)} could be started: {error.strerror}"
         if not stopped:
             peak, stopped = _mind(copies, bounds)
-        wall = time.monotonic() - begun
+        wall = Seconds(time.monotonic() - begun)
     finally:
         with _Undisturbed():
             end(lambda: _left(before, copies, adopts=adopts), _GRACE)
@@ -216,8 +223,8 @@ def _bury(copy: _Running) -> None:
         pid, _, usage = os.wait4(copy.pid, os.WNOHANG)
         if pid:
             copy.ended, copy.process.returncode = True, -signal.SIGKILL
-            copy.seconds = copy.seconds or time.monotonic() - copy.begun
-            copy.cpu = usage.ru_utime + usage.ru_stime
+            copy.seconds = copy.seconds or Seconds(time.monotonic() - copy.begun)
+            copy.cpu = Seconds(usage.ru_utime + usage.ru_stime)
 
 
 def _is_dead(pid: int) -> bool:

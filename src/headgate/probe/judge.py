@@ -6,10 +6,11 @@ hardly more got done per second. One that memory would not suffice for counts as
 tried.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from headgate.core.amounts import show_duration, show_size
+from headgate.core.amounts import show_seconds, show_size
+from headgate.core.times import Seconds
 
 _SLOWER = 1.5
 _GAIN = 0.25
@@ -19,10 +20,10 @@ _GAIN = 0.25
 class Copy(NamedTuple):
     """How one copy ended."""
 
-    seconds: float
+    seconds: Seconds
     memory: int
     """The most that it and all it started took at once, in bytes."""
-    cpu: float
+    cpu: Seconds
     """Seconds of processor time."""
     code: int | None
     """Its exit code, minus the signal that ended it; None if we ended it."""
@@ -39,7 +40,7 @@ class Round(NamedTuple):
     """Some copies at once."""
 
     copies: tuple[Copy, ...]
-    wall: float
+    wall: Seconds
     """Seconds until the last had ended."""
     peak: int
     """The most that all of them took at once, in bytes."""
@@ -52,9 +53,9 @@ class Round(NamedTuple):
         return len(self.copies)
 
     @property
-    def seconds(self) -> float:
+    def seconds(self) -> Seconds:
         """How long a copy took on average."""
-        return sum(copy.seconds for copy in self.copies) / max(1, self.size)
+        return _total(copy.seconds for copy in self.copies) / max(1, self.size)
 
     @property
     def memory(self) -> int:
@@ -62,9 +63,9 @@ class Round(NamedTuple):
         return max((copy.memory for copy in self.copies), default=0)
 
     @property
-    def cpu(self) -> float:
+    def cpu(self) -> Seconds:
         """Seconds of processor time that a copy took on average."""
-        return sum(copy.cpu for copy in self.copies) / max(1, self.size)
+        return _total(copy.cpu for copy in self.copies) / max(1, self.size)
 
     @property
     def failed(self) -> int:
@@ -104,9 +105,7 @@ def worse(it: Round, alone: Round, best: Round) -> str:
     slower = it.seconds / max(alone.seconds, 0.001)
     gain = 1 + _GAIN * (it.size / max(1, best.size) - 1)
     if slower > _SLOWER and it.rate < best.rate * gain:
-        took = (
-            f"{show_duration(it.seconds * 1000)} each, alone {show_duration(alone.seconds * 1000)}"
-        )
+        took = f"{show_seconds(it.seconds)} each, alone {show_seconds(alone.seconds)}"
         return f"each took {slower:.1f} times as long ({took}), and hardly more got done"
     return ""
 
@@ -142,3 +141,7 @@ def needs(count: int, rounds: Sequence[Round], free: int, floor: int) -> str:
     if not rounds:
         return f"there is no memory to try it in: {kept}"
     return f"{count} would take {show_size(count * each)}, at {show_size(each)} each: {kept}"
+
+
+def _total(times: Iterable[Seconds]) -> Seconds:
+    return sum(times, Seconds(0))

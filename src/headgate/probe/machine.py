@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from headgate.core.amounts import show_duration, show_size
+from headgate.core.amounts import show_seconds, show_size
 from headgate.core.strain import Host, auto_floor, auto_limit
+from headgate.core.times import Seconds
 from headgate.errors import HeadgateError
 from headgate.probe.copies import Bounds, run_round
 from headgate.probe.judge import Round, Search, fault, needs, worse
@@ -15,7 +16,7 @@ class Terms(NamedTuple):
 
     most: int = 16
     """The most copies at once."""
-    timeout: float = 600.0
+    timeout: Seconds = Seconds(600)
     """Seconds after which a copy is ended, and has failed."""
     rounds: int = 12
     """The most rounds."""
@@ -50,7 +51,7 @@ def probe_machine(
 ) -> Found:
     """Find out how many copies of a command this machine carries at once."""
     search, tried = Search(terms.most), list[Tried]()
-    alone = best = Round((), 0.0, 0)
+    alone = best = Round((), Seconds(0), 0)
     while len(tried) < terms.rounds and (count := search.next()) is not None:
         rounds = [it.round for it in tried if it.round is not None]
         host = look()
@@ -86,8 +87,8 @@ def _alarm(look: Callable[[], Host | None], floor: int) -> Callable[[], str]:
 
 
 def _figures(it: Round) -> str:
-    each = show_duration(it.seconds * 1000)
-    cpu = show_duration(it.cpu * 1000)
+    each = show_seconds(it.seconds)
+    cpu = show_seconds(it.cpu)
     return f"{each} each, {cpu} of processor time, at most {show_size(it.memory)}"
 
 

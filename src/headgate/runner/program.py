@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
 
+from headgate.core.times import Seconds
 from headgate.core.views import Waiting
 from headgate.errors import HeadgateError
 from headgate.gate import Gate, Lease
@@ -35,7 +36,7 @@ class Program(NamedTuple):
     since: float | None = None
     weight: int = 1
     timeout: float | str | None = None
-    grace: float = 10.0
+    grace: Seconds = Seconds(10)
 
 
 class _Stopped(BaseException):
@@ -133,7 +134,7 @@ def _under(
     return child.exit_code
 
 
-def _end(child: Child, mark: str, grace: float) -> None:
+def _end(child: Child, mark: str, grace: Seconds) -> None:
     def rest() -> set[int]:
         child.reap()
         ours = family(os.getpid()) - {os.getpid()} if child.adopts else family(child.pid)

@@ -52,7 +52,13 @@ def run(args: Namespace) -> int:
     if not 1 <= args.seeds <= _MANY:
         raise UsageError(f"bad --seeds {args.seeds}: expected a number from 1 to {_MANY}")
     cases = [
-        Case(scenario, governor, seed, not args.no_penalty, args.usage or scenario.only_usage)
+        Case(
+            scenario=scenario,
+            governor=governor,
+            seed=seed,
+            penalty=not args.no_penalty,
+            usage=args.usage or scenario.only_usage,
+        )
         for scenario in scenarios
         for governor in governors
         for seed in range(args.first_seed, args.first_seed + args.seeds)

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from headgate.core.pools import Declared, UsageSource
 from headgate.core.signals import ACCEPTED, CONCURRENCY, OVERLOADED, QUOTA, RATE, Reading, Signal
+from headgate.core.times import Ms
 from headgate.ledger import admit, learn, leave, upstream, watch
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages
@@ -83,7 +84,7 @@ class Headgate:
         *,
         adapt: str = "learn",
         usage: bool = False,
-        cooldown: int | None = None,
+        cooldown: Ms | None = None,
         rpm: int = 0,
         tpm: int = 0,
     ) -> None:
@@ -111,7 +112,9 @@ class Headgate:
         self._pages = Pages(self._declared)
         self._census = SimulatedCensus("sim")
         with self._store.transaction(write=True) as tx:
-            tx.add_member(Member("sim", "sim", 1, "", self._store.now()))
+            tx.add_member(
+                Member(id="sim", machine="sim", pid=1, pid_space="", joined=self._store.now())
+            )
 
     @property
     def limit(self) -> int:
@@ -120,7 +123,13 @@ class Headgate:
             return self._ledger(tx).book.pools[POOL].limit or 0
 
     def _ledger(self, tx: object) -> Ledger:
-        return Ledger(tx, self._pages, self._store.now(), self._census, "sim")  # type: ignore[arg-type]
+        return Ledger(
+            tx=tx,  # type: ignore[arg-type]
+            pages=self._pages,
+            now=self._store.now(),
+            census=self._census,
+            machine="sim",
+        )
 
     def _do(self, do: object, now: int) -> None:
         self._now = now
@@ -144,7 +153,7 @@ class Headgate:
                 machine="sim",
                 weight=job.weight,
                 urgency=job.urgency,
-                since=_START + job.since,
+                since=Ms(_START + job.since),
                 task=f"agent-{job.agent}",
                 tokens=job.tokens,
             )
@@ -172,7 +181,8 @@ class Headgate:
     def refused(self, id: int, answer: Answer, now: int) -> int | None:
         """Report a refusal, and give the seat back."""
         lease = self._leases.pop(id)
-        signal = Signal(_SIGNALS[answer.kind], answer.retry_after, note=f"429 {answer.kind}")
+        wait = None if answer.retry_after is None else Ms(answer.retry_after)
+        signal = Signal(_SIGNALS[answer.kind], wait, note=f"429 {answer.kind}")
 
         def do(ledger: Ledger) -> None:
             learn.report(ledger, signal, lease=lease)
@@ -194,7 +204,7 @@ class Headgate:
             reading = Reading(usage.in_use, usage.limit, usage.hard_cap)
 
         def do(ledger: Ledger) -> None:
-            upstream.record(ledger, POOL, reading, asked=_START + asked, problem="it failed")
+            upstream.record(ledger, POOL, reading, asked=Ms(_START + asked), problem="it failed")
 
         self._do(do, now)
 

@@ -69,7 +69,9 @@ class Journal:
         """Add a line."""
         self.written += 1
         mono = round(time.monotonic_ns() / 1e6, 3)
-        line = Line(self.written, mono, round(time.time(), 3), at, event, **fields)
+        line = Line(
+            n=self.written, ts=mono, wall=round(time.time(), 3), at=at, event=event, **fields
+        )
         self._lines.append(line)
         if self._file is not None:
             try:

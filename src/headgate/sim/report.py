@@ -32,7 +32,7 @@ def everything(
 ) -> list[Score]:
     """Run all scenarios under all governors, punished and not, with readings and without."""
     cases = [
-        Case(scenario, governor, seed, penalty, usage)
+        Case(scenario=scenario, governor=governor, seed=seed, penalty=penalty, usage=usage)
         for scenario in scenarios
         for seed in seeds
         for governor in GOVERNORS
@@ -184,6 +184,16 @@ def _with_readings(table: Table, scenarios: dict[str, Scenario]) -> str:
     return "\n".join(rows)
 
 
+_DRAWN = (
+    ("moving", "learn", False),
+    ("moving", "learn", True),
+    ("moving", "step-down", False),
+    ("humans", "learn", False),
+    ("humans", "learn", True),
+)
+"""The runs that say most: a scenario, a governor, and whether upstream's own count is read."""
+
+
 def pictures(report: Path) -> list[str]:
     """Draw the runs that say most beside the report; returns their file names."""
     from headgate.sim.plot import draw
@@ -194,11 +204,8 @@ def pictures(report: Path) -> list[str]:
     for suffix in (".svg", ".png"):
         path = report.with_name(f"{report.stem}-moving{suffix}")
         cases = [
-            Case(known["moving"], "learn", FIRST_SEED, True, False),
-            Case(known["moving"], "learn", FIRST_SEED, True, True),
-            Case(known["moving"], "step-down", FIRST_SEED, True, False),
-            Case(known["humans"], "learn", FIRST_SEED, True, False),
-            Case(known["humans"], "learn", FIRST_SEED, True, True),
+            Case(known[scenario], governor, FIRST_SEED, penalty=True, usage=usage)
+            for scenario, governor, usage in _DRAWN
         ]
         draw(cases, path)
         found.append(path.name)

@@ -149,7 +149,14 @@ def options_of(args: Namespace) -> Options:
     """The options that a command line gives."""
     plan, manner = plan_of(args)
     return Options(
-        plan, manner, args.host, args.port, args.log, args.seed, args.anonymous, args.json
+        plan=plan,
+        manner=manner,
+        host=args.host,
+        port=args.port,
+        log=args.log,
+        seed=args.seed,
+        anonymous=args.anonymous,
+        json=args.json,
     )
 
 

@@ -160,7 +160,15 @@ class Service:
         options = body.get("stream_options")
         count = isinstance(options, dict) and options.get("include_usage") is True
         asked, wall = tokens_of(raw), int(time.time())
-        reply = Reply(call.session, model, asked, script.tokens, script.full, wall, count)
+        reply = Reply(
+            number=call.session,
+            model=model,
+            asked=asked,
+            tokens=script.tokens,
+            full=script.full,
+            wall=wall,
+            tally=count,
+        )
         who = self._who(call, model)
         answer = provider.ask(who, script, wish, dialect, tokens=asked + script.tokens)
         if isinstance(answer, Refusal):

@@ -157,8 +157,8 @@ def parse_spread(text: str) -> Spread | None:
         low, dots, high = rest.partition("..")
         if mean < 1 or (colon and not dots):
             raise UsageError(f"bad duration {text[:40]!r}: expected exp:20s or exp:20s:2s..10m")
-        ends = (parse_duration(low, what), parse_duration(high, what)) if colon else (0, 10 * mean)
-        spread = Spread(*ends, mean)
+        least = parse_duration(low, what) if colon else 0
+        spread = Spread(least, parse_duration(high, what) if colon else 10 * mean, mean)
     else:
         low, _, high = text.partition("..")
         spread = Spread(parse_duration(low, what), parse_duration(high or low, what))
@@ -188,11 +188,11 @@ def draw(
         length = max(length, first)
     share = wish.cut if wish.cut is not None else place if cutting and stream else None
     return Script(
-        min(manner.headers if wish.headers is None else wish.headers, length),
-        min(first, length),
-        length,
-        tokens,
-        tokens < wanted,
-        None if share is None else round(share * length),
-        wish.by or manner.cut_by,
+        headers=min(manner.headers if wish.headers is None else wish.headers, length),
+        first_token=min(first, length),
+        duration=length,
+        tokens=tokens,
+        full=tokens < wanted,
+        cut=None if share is None else round(share * length),
+        cut_by=wish.by or manner.cut_by,
     )

@@ -183,7 +183,13 @@ class Upstream:
         cap = self.cap(now)
         soft = cap if plan.soft_limit is None else min(plan.soft_limit, cap)
         boxed = self.punished_until if self.punished(now) else None
-        self._told = Usage(max(0, seen), soft, cap, boxed, len(self._requests))
+        self._told = Usage(
+            in_use=max(0, seen),
+            limit=soft,
+            hard_cap=cap,
+            boxed_until=boxed,
+            requests=len(self._requests),
+        )
         return self._told
 
     def next_release(self) -> int:

@@ -138,7 +138,9 @@ class World:
             self._again = (at - self._risen) / 1000
         if self._watch is not None:
             limit = sum(governor.limit for governor in self._governors)
-            self._watch(Point(at, limit, flying, room, self._refused))
+            self._watch(
+                Point(at=at, limit=limit, in_flight=flying, room=room, refused=self._refused)
+            )
 
     def _at(self, when: int, kind: str, subject: int) -> None:
         self._order += 1
@@ -161,13 +163,13 @@ class World:
         model, weight = self._model[agent]
         urgent = agent < agents.urgent * agents.number
         job = Job(
-            self._next_id,
-            agent,
-            model,
-            weight,
-            agents.tokens,
-            -10 if urgent else 0,
-            self._asked_at.setdefault(agent, self._now),
+            id=self._next_id,
+            agent=agent,
+            model=model,
+            weight=weight,
+            tokens=agents.tokens,
+            urgency=-10 if urgent else 0,
+            since=self._asked_at.setdefault(agent, self._now),
         )
         self._jobs[job.id] = job
         self._governor(agent).ask(job, self._now)

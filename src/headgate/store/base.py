@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+from headgate.core.times import Ms
 from headgate.ledger.rows import Tx
 
 
@@ -34,7 +35,7 @@ class Store(Protocol):
     def schema(self) -> int:
         """The newest layout of tables that this version knows; 0 if no other version shares it."""
 
-    def now(self) -> int:
+    def now(self) -> Ms:
         """Milliseconds on this store's clock, which passes like time and never jumps."""
 
     def transaction(self, *, write: bool) -> AbstractContextManager[Tx]:

@@ -32,6 +32,7 @@ from headgate.core.leases import (
     EndRequest,
     refused,
 )
+from headgate.core.times import Ms
 from headgate.errors import StoreCorruptError
 from headgate.ledger.rows import Lease
 
@@ -101,7 +102,7 @@ def where(word: Word) -> list[tuple[str, bool]]:
 def read_answer(number: int) -> Answer:
     """What upstream said to a lease."""
     if number >= _FIRST_TIME:
-        return refused(number)
+        return refused(Ms(number))
     return ACCEPTED if number else PENDING
 
 

@@ -6,6 +6,8 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
+from headgate.core.times import Ms, Seconds, ms
+
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -33,9 +35,9 @@ def _darwin_boot() -> str:
     return "" if failed else text.value.decode()[:13]
 
 
-def uptime_ms() -> int:
+def uptime_ms() -> Ms:
     """Milliseconds since the machine was started."""
-    return time.clock_gettime_ns(_CLOCK) // 1_000_000
+    return Ms(time.clock_gettime_ns(_CLOCK) // 1_000_000)
 
 
 @lru_cache(maxsize=1)
@@ -61,6 +63,6 @@ def process_start(pid: int) -> int:
     import psutil
 
     try:
-        return round(psutil.Process(pid).create_time() * 1000)
+        return ms(Seconds(psutil.Process(pid).create_time()))
     except psutil.Error:
         return 0

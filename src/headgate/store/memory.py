@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from headgate.core.line import Order
 from headgate.core.pools import Tuned
+from headgate.core.times import Ms
 from headgate.ledger.rows import (
     Expected,
     Happening,
@@ -41,11 +42,11 @@ class MemoryStore:
         self.rows = _Rows()
         self._lock = threading.RLock()
 
-    def now(self) -> int:
+    def now(self) -> Ms:
         """Milliseconds that pass like time, from what the wall clock said at the beginning."""
         if self._clock:
-            return self._clock()
-        return (time.monotonic_ns() + self._offset) // 1_000_000
+            return Ms(self._clock())
+        return Ms((time.monotonic_ns() + self._offset) // 1_000_000)
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator["_Rows"]:
@@ -258,7 +259,7 @@ class _Rows(JobRows):
     def families(self) -> list[Lease]:
         return sorted((self._leases[id] for id in self._chained), key=lambda r: (r.chain, r.id))
 
-    def recent(self, since: int) -> list[Lease]:
+    def recent(self, since: Ms) -> list[Lease]:
         return [row for row in self._leases.values() if row.granted > since]
 
     def job_leases(self) -> list[Lease]:
@@ -281,7 +282,7 @@ class _Rows(JobRows):
         self._undo.append((self._put_rests, (self._rests,)))
         self._rests = [*self._rests, row]
 
-    def drop_rests(self, until: int) -> None:
+    def drop_rests(self, until: Ms) -> None:
         if any(row.keep <= until for row in self._rests):
             self._undo.append((self._put_rests, (self._rests,)))
             self._rests = [row for row in self._rests if row.keep > until]
@@ -289,7 +290,7 @@ class _Rows(JobRows):
     def _put_rests(self, rests: list[Rest]) -> None:
         self._rests = rests
 
-    def learn_hold(self, key: str, held: int) -> None:
+    def learn_hold(self, key: str, held: Ms) -> None:
         self._set(self._history, key, self._history.get(key, History()).learn(held))
 
     def usual_hold(self, keys: Iterable[str]) -> float | None:

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from headgate.core.jobs import Job
 from headgate.core.jobstates import Place, Word
+from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.rows import Attempt
 
 K = TypeVar("K")
@@ -68,14 +69,14 @@ class JobRows:
     def count_aside(self) -> int:
         return len(self._aside())
 
-    def due_jobs(self, now: int, most: int) -> list[Job]:
+    def due_jobs(self, now: Ms, most: int) -> list[Job]:
         due = (row for row in self._jobs.values() if 0 < row.due <= now)
         return sorted(due, key=lambda row: (row.due, row.id))[:most]
 
-    def next_due(self) -> int:
-        return min((row.due for row in self._jobs.values() if row.due), default=0)
+    def next_due(self) -> Ms:
+        return min((row.due for row in self._jobs.values() if row.due), default=NO_TIME)
 
-    def old_jobs(self, before: int, most: int) -> list[int]:
+    def old_jobs(self, before: Ms, most: int) -> list[int]:
         old = ((row.ended, row.id) for row in self._jobs.values() if 0 < row.ended < before)
         return [id for _, id in sorted(old)][:most]
 

@@ -78,10 +78,20 @@ def _check_users(
 ) -> None:
     """Refuse to shut out a process that is there. Its programs alone do not need the store."""
     if now.schema > _UNTOLD:
-        members = [Member(*row) for row in run(SQL["members"])]
+        members = [Member._make(row) for row in run(SQL["members"])]
     else:
         found = run("SELECT id, machine, pid, pid_space, joined FROM member ORDER BY joined, id")
-        members = [Member(*row)._replace(schema=now.schema) for row in found]
+        members = [
+            Member(
+                id=id,
+                machine=machine,
+                pid=pid,
+                pid_space=pid_space,
+                joined=joined,
+                schema=now.schema,
+            )
+            for id, machine, pid, pid_space, joined in found
+        ]
     left = [
         described(member)
         for member in members

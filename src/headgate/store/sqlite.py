@@ -15,6 +15,7 @@ from typing import NoReturn
 import apsw
 
 from headgate.core.texts import whole
+from headgate.core.times import NO_TIME, Ms, Seconds
 from headgate.errors import (
     StoreCorruptError,
     StoreError,
@@ -30,7 +31,7 @@ from headgate.store.rows import SqlRows
 from headgate.store.schema import Migration, migrations
 from headgate.store.sqlite_tables import SQL, SqliteTables
 
-_PATIENCE = 30.0
+_PATIENCE = Seconds(30.0)
 _CLOCKS_BEGIN = 10**12
 """A wall clock that shows less is of 2001 or before, and was not set."""
 _LATEST_CLOCK = 10**13
@@ -58,7 +59,7 @@ class SqliteStore:
         self.url = f"sqlite://{path}"
         self.folder: Path = path.with_name(path.name + ".members")
         self._clock = clock
-        self._offset = 0
+        self._offset = NO_TIME
         self._steps = steps
         self.schema = steps[-1].schema
         with self._translated():
@@ -86,9 +87,9 @@ class SqliteStore:
             self._migrate()
             self.folder.mkdir(mode=0o700, exist_ok=True)
 
-    def now(self) -> int:
+    def now(self) -> Ms:
         """Milliseconds on a clock that all processes of this boot agree on."""
-        return self._clock() if self._clock else uptime_ms() + self._offset
+        return Ms(self._clock()) if self._clock else uptime_ms() + self._offset
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[SqlRows]:
@@ -149,7 +150,7 @@ class SqliteStore:
                 offset = self._set_clock(rows)
         self._offset = offset
 
-    def _clock_offset(self) -> int | None:
+    def _clock_offset(self) -> Ms | None:
         """How far the store's clock is ahead of the machine's uptime; None if nobody can tell."""
         said = self._run(SQL["note"], (f"clock:{machine_id()}",)).fetchone()
         offset = _offset(said[0]) if said else None
@@ -165,17 +166,28 @@ class SqliteStore:
             "upgrade headgate, or use another --store"
         )
 
-    def _set_clock(self, rows: SqlRows) -> int:
+    def _set_clock(self, rows: SqlRows) -> Ms:
         """Once per boot, set the clock by the wall, but never behind what was written before."""
         offset = self._clock_offset()  # somebody else may have been faster
         if offset is not None:
             return offset
         name = f"clock:{machine_id()}"
-        start = max(time.time_ns() // 1_000_000, self._number(SQL["latest_event"]))
+        start = Ms(max(time.time_ns() // 1_000_000, self._number(SQL["latest_event"])))
         if text := rows.note(name):
             rows.set_note(f"unreadable:{name}", text)
             words = "the store's clock cannot be read: it was set anew, by the wall clock"
-            rows.add_event(Happening(0, start, "unreadable", 0, "", "", "", words))
+            rows.add_event(
+                Happening(
+                    id=0,
+                    at=start,
+                    kind="unreadable",
+                    work=0,
+                    key="",
+                    task="",
+                    pool="",
+                    text=words,
+                )
+            )
         rows.set_note(name, str(start - uptime_ms()))
         return start - uptime_ms()
 
@@ -221,11 +233,12 @@ class SqliteStore:
                 return StoreError(f"{where} failed: {type(error).__name__}: {error}")
 
 
-def _offset(text: str) -> int | None:
+def _offset(text: str) -> Ms | None:
     """A clock's offset from the uptime; None if the text is none."""
     ahead = whole(text, _LATEST_CLOCK)
     behind = whole(text[1:], _LATEST_CLOCK) if text[:1] == "-" else None
-    return ahead if behind is None else -behind
+    found = ahead if behind is None else -behind
+    return None if found is None else Ms(found)
 
 
 def _wait_for_lock(tries: int) -> bool:

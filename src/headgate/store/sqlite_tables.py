@@ -8,6 +8,7 @@ ticket keeps them right (see `sql/0001_tables.sql`).
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from headgate.core.times import Ms
 from headgate.ledger.rows import History
 from headgate.store.rows.session import Row, Statement
 from headgate.store.schema import queries
@@ -93,8 +94,9 @@ class SqliteTables:
         before = self._one("before_stretch", lane, *start)[0]
         return int(before + self._one("within_stretch", lane, *start, *order)[0])
 
-    def _learn_holds(self, key: str, holds: Sequence[int]) -> None:
-        history = History(*self._one("history", key) or ())
+    def _learn_holds(self, key: str, holds: Sequence[Ms]) -> None:
+        found = self._one("history", key)
+        history = History._make(found) if found else History()
         for held in holds:
             history = history.learn(held)
         self._do("learn_hold", key, *history)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headgate.core.signals import Reading
+from headgate.core.times import Seconds
 from headgate.usage.failed import Failed
 from headgate.usage.shapes import returned
 
@@ -13,13 +14,13 @@ if TYPE_CHECKING:
 _BUSY: "dict[str, Thread]" = {}
 
 
-def ask(call: str, timeout: float) -> Reading | Failed:
+def ask(call: str, timeout: Seconds) -> Reading | Failed:
     """Call `package.module:function`."""
     name = "".join(letter if letter.isprintable() else "?" for letter in call)[:120]
     return bounded(call, name, lambda: _ask(call, name), timeout)
 
 
-def ask_function(function: Callable[[], object], name: str, timeout: float) -> Reading | Failed:
+def ask_function(function: Callable[[], object], name: str, timeout: Seconds) -> Reading | Failed:
     """Call a function of this program."""
     return bounded(
         f"for {name}", name, lambda: _read(function, f"the function for {name}"), timeout
@@ -27,7 +28,7 @@ def ask_function(function: Callable[[], object], name: str, timeout: float) -> R
 
 
 def bounded(
-    key: str, name: str, work: Callable[[], Reading | Failed], timeout: float
+    key: str, name: str, work: Callable[[], Reading | Failed], timeout: Seconds
 ) -> Reading | Failed:
     """Do it in a thread: one that hangs is not waited for, and not started a second time."""
     import threading

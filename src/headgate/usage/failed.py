@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from headgate.core.times import Seconds
+
 
 class Failed(NamedTuple):
     """No reading this time."""
@@ -18,14 +20,14 @@ class Unusable(Trouble):
     """What is wrong at our end, as a whole sentence."""
 
 
-def explain(who: str, error: Exception, timeout: float) -> Failed:
+def explain(who: str, error: Exception, timeout: Seconds) -> Failed:
     """Put an error into words. Texts of unknown origin stay out: they may quote what was sent."""
     if isinstance(error, Unusable):
         return Failed(str(error))
     return Failed(f"{who} {_said(error, timeout)}")
 
 
-def _said(error: Exception, timeout: float) -> str:
+def _said(error: Exception, timeout: Seconds) -> str:
     import http.client
     import ssl
 

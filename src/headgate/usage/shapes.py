@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from headgate.core.signals import LONGEST_PAUSE, PAUSE, Reading, parse_reading
+from headgate.core.times import Ms, Seconds, ms, ms_up
 from headgate.usage.failed import Trouble, Unusable
 
 _NORMAL = {"", "normal", "interactive", "standard", "default", "ok"}
 _STILL_SERVED = "rate_limited"
 _PATH = re.compile(r"([^.\[\]]+|\[\d+\])(\.[^.\[\]]+|\[\d+\])*")
-_LATEST = 100_000_000_000
+_LATEST = Seconds(100_000_000_000)
 """Seconds since 1970 that no time reaches; beyond, a number counts milliseconds."""
 
 
@@ -31,7 +32,7 @@ def load(data: bytes) -> Any:  # noqa: ANN401 - whatever JSON can say
         raise Trouble("sent something that is not JSON") from None
 
 
-def umans(value: object, now: float) -> Reading:
+def umans(value: object, now: Seconds) -> Reading:
     """A reading of Umans' `/v1/usage`; `now` is in seconds since 1970."""
     usage, limits = _table(value, "usage"), _table(value, "limits")
     sessions = [
@@ -55,7 +56,7 @@ def umans(value: object, now: float) -> Reading:
         low_priority=low,
         requests=_whole(usage.get("requests_in_window"), 0),
         request_limit=_whole(requests.get("limit"), 1),
-        window=round(window * 1_000) if window else None,
+        window=ms(Seconds(window)) if window else None,
         note="; ".join(part for part in (box, mode) if part),
     )
 
@@ -108,7 +109,7 @@ def _from_fields(fields: Mapping[Any, Any]) -> Reading | None:
     )
 
 
-def _box(priority: Mapping[str, Any], now: float) -> tuple[int | None, bool, str]:
+def _box(priority: Mapping[str, Any], now: Seconds) -> tuple[Ms | None, bool, str]:
     """For how long nothing is served, whether it is served slowly, and why."""
     reason = _words(priority.get("reason"))
     until = priority.get("boxed_until")
@@ -130,7 +131,7 @@ def _mode(mode: Mapping[str, Any]) -> str:
     return f"service mode {current} until {until}" if until else f"service mode {current}"
 
 
-def _milliseconds_until(when: object, now: float) -> int | None:
+def _milliseconds_until(when: object, now: Seconds) -> Ms | None:
     """How long until a time, as ISO text or seconds since 1970; None if it is no time."""
     from datetime import UTC, datetime
 
@@ -143,14 +144,14 @@ def _milliseconds_until(when: object, now: float) -> int | None:
     if isinstance(when, bool) or not isinstance(when, (int, float)):
         return None
     try:
-        seconds = float(when)
+        at = Seconds(when)
     except OverflowError:
         return None
-    if not math.isfinite(seconds) or seconds < 0:
+    if not math.isfinite(at) or at < 0:
         return None
-    if seconds > _LATEST:
-        seconds /= 1_000
-    return math.ceil((seconds - now) * 1_000)
+    if at > _LATEST:
+        at = Seconds(at / 1_000)
+    return ms_up(at - now)
 
 
 def _at(value: object, path: str) -> object:

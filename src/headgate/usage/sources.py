@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from headgate.core.pools import UsageSource
 from headgate.core.signals import Reading
+from headgate.core.times import Seconds
 from headgate.usage.call import ask
 from headgate.usage.failed import Failed, Trouble, explain
 from headgate.usage.fetch import aim, body, get, host_of
@@ -14,7 +15,7 @@ from headgate.usage.wire import Wire
 
 
 def read(
-    source: UsageSource, *, environ: Mapping[str, str], timeout: float = 5.0
+    source: UsageSource, *, environ: Mapping[str, str], timeout: Seconds = Seconds(5)
 ) -> Reading | Failed:
     """Ask a source how much is in use. Takes no longer than `timeout` seconds, raises nothing."""
     if source.kind == "python":
@@ -32,7 +33,7 @@ def _read(source: UsageSource, environ: Mapping[str, str], wire: Wire) -> Readin
     match source.kind:
         case "umans":
             answer = load(body(get(aim(source, environ), wire, "application/json")))
-            return umans(answer, time.time())
+            return umans(answer, Seconds(time.time()))
         case "json":
             answer = load(body(get(aim(source, environ), wire, "application/json")))
             return by_path(answer, source.used, source.limit)

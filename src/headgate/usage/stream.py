@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 
 from headgate.core.pools import UsageSource
 from headgate.core.signals import Reading
+from headgate.core.times import Seconds
 from headgate.usage.failed import Trouble, explain
 from headgate.usage.fetch import aim, get, host_of
 from headgate.usage.shapes import featherless, load
@@ -35,9 +36,9 @@ class Stream:
         source: UsageSource,
         *,
         environ: Mapping[str, str],
-        timeout: float = 5.0,
-        silence: float = 10.0,
-        pause: tuple[float, float] = (0.5, 30.0),
+        timeout: Seconds = Seconds(5),
+        silence: Seconds = Seconds(10),
+        pause: tuple[Seconds, Seconds] = (Seconds(0.5), Seconds(30)),
     ) -> None:
         import threading
 

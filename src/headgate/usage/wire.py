@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from headgate.core.times import Seconds
 from headgate.usage.failed import Trouble, Unusable
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _PROXY = ("https_proxy", "HTTPS_PROXY")
 class Wire:
     """A connection to one host, with `timeout` seconds for everything unless allowed more."""
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: Seconds) -> None:
         import threading
 
         self._lock = threading.Lock()
@@ -33,10 +34,10 @@ class Wire:
         self._severed = False
         self.allow(timeout)
 
-    def allow(self, seconds: float) -> None:
+    def allow(self, seconds: Seconds) -> None:
         """Begin anew: so many seconds from now, and one answer's worth of bytes."""
         self.allowed = seconds
-        self._deadline = time.monotonic() + seconds
+        self._deadline = Seconds(time.monotonic()) + seconds
         self._budget = _HEAD + BODY
 
     def connect(self, scheme: str, host: str, port: int, environ: Mapping[str, str]) -> None:
@@ -83,8 +84,8 @@ class Wire:
                 self._sock.close()
             self._sock = None
 
-    def _left(self) -> float:
-        left = self._deadline - time.monotonic()
+    def _left(self) -> Seconds:
+        left = self._deadline - Seconds(time.monotonic())
         if left <= 0:
             raise TimeoutError
         return left
@@ -161,7 +162,7 @@ def _context() -> "ssl.SSLContext":
     return context
 
 
-def _addresses(host: str, port: int, seconds: float) -> list[Any]:
+def _addresses(host: str, port: int, seconds: Seconds) -> list[Any]:
     """Where a host is. The system's resolver knows no deadline, so it works in a thread."""
     import socket
     import threading

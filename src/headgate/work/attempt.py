@@ -19,6 +19,7 @@ from headgate.core.jobs import End, Outcome, command, exit_text, load
 from headgate.core.pools import parse_view
 from headgate.core.profiles import Profile, find, resume, session
 from headgate.core.signals import Signal
+from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
 from headgate.core.vigil import Terms, Verdict, Vigil, fit_to_show
 from headgate.errors import HeadgateError, HoldExpiredError
 from headgate.gate import Gate, Lease
@@ -33,8 +34,8 @@ from headgate.work.output import Tail, log_path, open_log, trim
 if TYPE_CHECKING:
     from headgate.core.jobs import Spec
 
-_LOOK = 0.25
-_ECHO = 10_000
+_LOOK = Seconds(0.25)
+_ECHO = Ms(10_000)
 """Milliseconds for which an agent that only repeats itself is not reported again."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
@@ -99,7 +100,7 @@ class Runner:
     def __init__(self, store: str | None) -> None:
         view = parse_view(os.environ.get("HEADGATE_LIMITS", ""))
         self._gate = Gate(open_store(store), config=_settings[0], view=view)
-        self._told: dict[tuple[int, str], tuple[int, int]] = {}
+        self._told: dict[tuple[int, str], tuple[Ms, Ms]] = {}
         """What a job was reported to be refused for, when, and until when."""
         self._ending: dict[int, Asked] = {}
         """Which jobs somebody wants to end, and why: a word may come when its job has ended."""
@@ -115,7 +116,7 @@ class Runner:
                 how = self._look_after(taken) if adopt else self._attempt(taken)
             except Exception as error:  # noqa: BLE001 - the job must hear of it, whatever it is
                 traceback.print_exc()
-                self._end_program(taken.lease, None, 0.0)
+                self._end_program(taken.lease, None, Seconds(0))
                 text = fit_to_show(f"headgate's own error: {type(error).__name__}: {error}")
                 how = End(Outcome.LOST, "runner_error", text)
             adopt = False
@@ -168,10 +169,16 @@ class Runner:
             "HEADGATE_STORE": self._gate.url,
         }
 
-    def _vigil(self, spec: "Spec", profile: Profile, key: str, age: int = 0) -> Vigil:
+    def _vigil(self, spec: "Spec", profile: Profile, key: str, age: Ms = NO_TIME) -> Vigil:
         said: dict[str, Any] = dict(spec.terms)
         terms: Terms = self._gate.job_terms.vigil._replace(**said)
-        vigil = Vigil(profile, terms, self._gate.rules(), key.partition("/")[0], _now() - age)
+        vigil = Vigil(
+            profile=profile,
+            terms=terms,
+            rules=self._gate.rules(),
+            provider=key.partition("/")[0],
+            started_ms=_now() - age,
+        )
         vigil.session = session(profile, spec.argv)
         return vigil
 
@@ -199,7 +206,7 @@ class Runner:
         trim(watch.log, watch.log_size)
         vigil, before = watch.vigil, watch.vigil.session
         for line in watch.tail.lines(to_end=to_end):
-            found = vigil.feed(line, _now(), time.time())
+            found = vigil.feed(line, _now(), Seconds(time.time()))
             if found is not None and self._is_news(taken, found):
                 taken.lease.tell(found)
         if vigil.session != before:
@@ -208,8 +215,8 @@ class Runner:
     def _is_news(self, taken: Taken, found: Signal) -> bool:
         """Whether a signal says more than the one before it: agents tell of every retry."""
         what = (taken.job.id, found.kind)
-        until = _now() + (found.retry_after or 0)
-        at, known = self._told.get(what, (-_ECHO, 0))
+        until = _now() + (found.retry_after or NO_TIME)
+        at, known = self._told.get(what, (-_ECHO, NO_TIME))
         if _now() - at < _ECHO and until <= known + _ECHO:
             return False
         self._told[what] = (_now(), until)
@@ -222,19 +229,19 @@ class Runner:
         """
         last = None
         for line in watch.tail.lines():
-            last = watch.vigil.feed(line, _now(), time.time()) or last
+            last = watch.vigil.feed(line, _now(), Seconds(time.time())) or last
         if last is not None and watch.vigil.refused_at is not None:
             taken.lease.tell(last)
 
-    def _grace(self, spec: "Spec") -> float:
-        return self._gate.grace if spec.grace is None else spec.grace / 1000
+    def _grace(self, spec: "Spec") -> Seconds:
+        return self._gate.grace if spec.grace is None else seconds(spec.grace)
 
     def _clear_up(self, taken: Taken, child: Child, spec: "Spec") -> None:
         """End what a program left running: its job is over, and its seats are needed."""
         if child.reap() or (not child.adopts and self._gate.crew.programs(taken.lease)):
             self._end_program(taken.lease, child, self._grace(spec))
 
-    def _end_program(self, lease: Lease, child: Child | None, grace: float) -> None:
+    def _end_program(self, lease: Lease, child: Child | None, grace: Seconds) -> None:
         me, mark = os.getpid(), lease.environment[MARK]
 
         def rest() -> set[int]:
@@ -245,7 +252,7 @@ class Runner:
             return (ours | {pid for pids in carriers([mark]).values() for pid in pids}) - {me}
 
         while not end(rest, grace):  # its seats are free when it has ended, and not before
-            grace = 0.0
+            grace = Seconds(0)
         if child is not None:
             child.reap()
 
@@ -273,8 +280,8 @@ class Runner:
         path = log_path(self._gate.jobs.folder, job.id, job.attempts)
         log = open_log(path)
         profile = find(spec.argv, self._gate.profiles())
-        age = time.time() - self._gate.jobs.attempts(job.id)[-1].started
-        vigil = self._vigil(spec, profile, job.key, max(0, round(age * 1000)))
+        age = Seconds(time.time()) - self._gate.jobs.attempts(job.id)[-1].started
+        vigil = self._vigil(spec, profile, job.key, max(NO_TIME, ms(age)))
         watch = Watch(vigil, Tail(path), log, self._gate.job_terms.log_size)
         self._catch_up(taken, watch)
         why: Cause | None = None
@@ -317,8 +324,8 @@ def _as_caused(ended: End, cause: Cause) -> End:
             return ended._replace(outcome=outcome, code=cause.code, text=cause.text)
 
 
-def _now() -> int:
-    return time.monotonic_ns() // 1_000_000
+def _now() -> Ms:
+    return Ms(time.monotonic_ns() // 1_000_000)
 
 
 def _redirect(log: int) -> None:
@@ -330,7 +337,7 @@ def _redirect(log: int) -> None:
     os.dup2(log, 2)
 
 
-def _next_signal(timeout: float) -> int:
+def _next_signal(timeout: Seconds) -> int:
     """Sleep until a signal comes, or the time is up; 0 for none."""
     if hasattr(signal, "sigtimedwait"):
         found = signal.sigtimedwait(MINDED, timeout)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headgate import config
+from headgate.core.times import Seconds
 from headgate.core.views import Event
 from headgate.errors import StoreError
 from headgate.gate import Gate
@@ -16,13 +17,13 @@ from headgate.work import output
 from headgate.work.attempt import run_order, warm
 from headgate.work.nursery import Nursery
 
-_TICK = 1.0
-_ASK_AGAIN = 5.0
+_TICK = Seconds(1.0)
+_ASK_AGAIN = Seconds(5.0)
 _MANY = 1_000
-_CLEAN = 60.0
-_RELIEF = 5.0
+_CLEAN = Seconds(60.0)
+_RELIEF = Seconds(5.0)
 """Seconds that memory has to come back before the next job is parked for it."""
-_FAREWELL = 5.0
+_FAREWELL = Seconds(5.0)
 """Seconds that notifications which are under way get when it is time to stop."""
 
 
@@ -80,7 +81,18 @@ class Worker:
                 try:
                     self._turn()
                 except StoreError as error:
-                    self._say(Event(0, time.time(), "store", None, "", "", "", str(error)))
+                    self._say(
+                        Event(
+                            seq=0,
+                            at=Seconds(time.time()),
+                            event="store",
+                            work=None,
+                            key="",
+                            task="",
+                            pool="",
+                            text=str(error),
+                        )
+                    )
                     time.sleep(_TICK)
             self._crew.discharge()
             return self._gate.jobs.counts().get("running", 0)

@@ -19,6 +19,7 @@ import random
 from collections.abc import Iterable
 
 from headgate.core.pools import Tuned
+from headgate.core.times import Ms
 from headgate.ledger.rows import Attempt, Expected, Happening, History, Member, Rest, Ticket
 from headgate.store import codec
 from headgate.store.rows.jobs import JobRows
@@ -173,7 +174,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
             self._change("tune", *row)
         self._tuned = tuple(self._pools[name] for name in sorted(self._pools))
 
-    def learn_hold(self, key: str, held: int) -> None:
+    def learn_hold(self, key: str, held: Ms) -> None:
         self._new_holds.setdefault(key, []).append(held)
 
     def usual_hold(self, keys: Iterable[str]) -> float | None:
@@ -183,7 +184,9 @@ class SqlRows(LineRows, LeaseRows, JobRows):
             return None
         self._put_off()
         answers = self._ask_all([Statement("history", (key,)) for key in asked])
-        found = {key: History(*rows[0]) for key, rows in zip(asked, answers, strict=True) if rows}
+        found = {
+            key: History._make(rows[0]) for key, rows in zip(asked, answers, strict=True) if rows
+        }
         known = [found[key].mean for key in wanted if key in found and found[key].sound]
         return sum(known) / len(known) if known else None
 

@@ -2,6 +2,7 @@
 
 from headgate.core.jobs import Job
 from headgate.core.jobstates import Word
+from headgate.core.times import Ms
 from headgate.ledger.rows import Attempt
 from headgate.store import codec
 from headgate.store.rows.session import Session, firsts
@@ -68,13 +69,13 @@ class JobRows(Session):
     def count_aside(self) -> int:
         return self._number("count_aside")
 
-    def due_jobs(self, now: int, most: int) -> list[Job]:
+    def due_jobs(self, now: Ms, most: int) -> list[Job]:
         return [codec.read_job(row) for row in self._ask("due_jobs", now, most)]
 
-    def next_due(self) -> int:
-        return self._number("next_due")
+    def next_due(self) -> Ms:
+        return Ms(self._number("next_due"))
 
-    def old_jobs(self, before: int, most: int) -> list[int]:
+    def old_jobs(self, before: Ms, most: int) -> list[int]:
         return firsts(self._ask("old_jobs", before, most))
 
     def drop_job(self, id: int) -> None:

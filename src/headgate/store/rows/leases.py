@@ -1,5 +1,6 @@
 """Leases and resting seats: the rows that decisions are counted from."""
 
+from headgate.core.times import Ms
 from headgate.ledger.rows import Held, Lease, Rest
 from headgate.store import codec
 from headgate.store.rows.session import Session
@@ -96,7 +97,7 @@ class LeaseRows(Session):
             self._chained = self._keep([codec.read_lease(row) for row in self._ask("families")])
         return sorted(self._chained.values(), key=lambda row: (row.chain, row.id))
 
-    def recent(self, since: int) -> list[Lease]:
+    def recent(self, since: Ms) -> list[Lease]:
         if self._recent is None or since < self._recent_since:
             rows = self._ask("recent", since)
             self._recent, self._recent_since = (
@@ -117,7 +118,7 @@ class LeaseRows(Session):
                 for machine, key, cls, seats, leases in self._ask("held")
             }
         return [
-            Held(machine, key, cls, seats, leases=leases)
+            Held(machine=machine, key=key, cls=cls, seats=seats, leases=leases)
             for (machine, key, cls), (seats, leases) in self._held.items()
         ]
 
@@ -131,7 +132,7 @@ class LeaseRows(Session):
             self._rests = [*self._rests, row]
         self._change("add_rest", *row)
 
-    def drop_rests(self, until: int) -> None:
+    def drop_rests(self, until: Ms) -> None:
         if any(row.keep <= until for row in self.rests()):
             self._rests = [row for row in self.rests() if row.keep > until]
             self._change("drop_rests", until)
