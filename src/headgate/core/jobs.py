@@ -215,10 +215,12 @@ def dump(spec: Spec) -> str:
 
 @lru_cache(maxsize=8)  # one change of a job looks at it several times
 def load(text: str) -> Spec:
-    """The spec that a text stands for."""
+    """The spec that a text stands for; what a newer version has added is not for us."""
     import json
 
-    said: dict[str, Any] = json.loads(text)
+    said: dict[str, Any] = {
+        name: value for name, value in json.loads(text).items() if name in Spec._fields
+    }
     for name in ("argv", "models"):
         if name in said:
             said[name] = tuple(said[name])

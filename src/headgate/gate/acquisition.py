@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from headgate.core.times import Seconds, seconds
 from headgate.core.views import Waiting
 from headgate.errors import NoRoomError
+from headgate.gate.delivery import call_in, call_safely
 from headgate.gate.lease import Lease, LeaseOwner
 from headgate.gate.operation import About, Operation
 from headgate.ledger import admit, leave, look
@@ -126,6 +128,18 @@ class Acquisition(Operation):
         if self.on_wait is not None and self.waits and said != self._said:
             self._said = said
             self.on_wait(spot)
+
+    def tell_soon(self, spot: Waiting) -> None:
+        """The same, in the thread in which outcomes are told."""
+        if self.loop is None:
+            call_safely(partial(self.tell_spot, spot))
+        else:
+            call_in(self.loop, partial(self.tell_spot, spot))
+
+    def unheard(self) -> None:
+        """Give the seats back that nobody can use."""
+        if self.lease is not None:
+            self.lease.release()
 
     def fail(self, error: BaseException) -> None:
         """The ticket is gone without a lease."""

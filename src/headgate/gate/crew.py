@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from headgate.core.jobs import End, Job
 from headgate.core.jobstates import State
+from headgate.core.leases import EndRequest
 from headgate.core.times import Ms, Seconds, seconds
-from headgate.errors import HeadgateError, StoreError, StoreReplacedError
+from headgate.errors import CancelledWorkError, HeadgateError, StoreError, StoreReplacedError
 from headgate.gate.lease import Lease
 from headgate.gate.operation import About, Joining, Operation
 from headgate.gate.runtime import Runtime
@@ -45,13 +46,46 @@ class _Terms(NamedTuple):
     job: Job
     mark: str
     max_hold: Ms | None
+    asked: EndRequest | None
+    """Who has asked for its end already."""
+
+
+Mind = Callable[[_Terms], Taken]
+"""Looks after a job that was taken over."""
 
 
 def _terms(ledger: Ledger, job: Job | None) -> _Terms | None:
     if job is None:
         return None
     holds = [pool.max_hold for pool in ledger.book.of(job.key) if pool.max_hold]
-    return _Terms(job, leave.mark(ledger.tx.uid(), job.id), min(holds, default=None))
+    lease = ledger.tx.lease(job.id)
+    return _Terms(
+        job=job,
+        mark=leave.mark(ledger.tx.uid(), job.id),
+        max_hold=min(holds, default=None),
+        asked=lease.cancel if lease is not None else None,
+    )
+
+
+class _Taking(Joining):
+    """A job that this process takes over.
+
+    It is looked after before anybody can wake this process again: else a request for its end that
+    comes at once would be read by nobody.
+    """
+
+    def __init__(self, do: Callable[[Ledger], _Terms | None], mind: Mind) -> None:
+        super().__init__(do)
+        self.taken: Taken | None = None
+        self._mind = mind
+
+    def finish(self) -> None:
+        """Look after it, and tell."""
+        try:
+            if self.error is None and self.result is not None:
+                self.taken = self._mind(self.result)
+        finally:
+            super().finish()
 
 
 class _Finish(Operation):
@@ -61,9 +95,11 @@ class _Finish(Operation):
     next job, for as long as its worker lives.
     """
 
-    def __init__(self, me: str, id: int, end: End, worker: str) -> None:
+    def __init__(self, me: str, id: int, end: End, worker: str, mind: Mind | None = None) -> None:
         super().__init__(lambda _: None)
         self.terms: _Terms | None = None
+        self.taken: Taken | None = None
+        self._mind = mind
         self._me = me
         self._id = id
         self._end = end
@@ -86,6 +122,14 @@ class _Finish(Operation):
         for id, lease in ledger.granted.items():
             if lease.job and lease.member == self._me:
                 self.terms = _terms(ledger, jobs.begin(ledger, id, self._me, self._me))
+
+    def finish(self) -> None:
+        """Look after the next one, and tell."""
+        try:
+            if self.error is None and self.terms is not None and self._mind is not None:
+                self.taken = self._mind(self.terms)
+        finally:
+            super().finish()
 
 
 class Crew:
@@ -147,12 +191,13 @@ class Crew:
         return self._take(partial(jobs.adopt, id=id, me=self.me), on_end)
 
     def _take(self, do: Callable[[Ledger], Job | None], on_end: OnEnd) -> Taken | None:
-        take = Joining(lambda ledger: _terms(ledger, do(ledger)))
-        terms: _Terms | None = self._transactor.perform(take)
-        return None if terms is None else self._mind(terms, on_end)
+        mind = partial(self._mind, on_end=on_end)
+        take = _Taking(lambda ledger: _terms(ledger, do(ledger)), mind)
+        self._transactor.perform(take)
+        return take.taken
 
     def _mind(self, terms: "_Terms", on_end: OnEnd) -> Taken:
-        job, mark, max_hold = terms
+        job, mark, max_hold, asked = terms
         lease = Lease(
             self._runtime,
             job.id,
@@ -164,6 +209,8 @@ class Crew:
         )
         lease.on_end = partial(on_end, job.id)
         self._runtime.holdings.hold(lease, None if max_hold is None else seconds(max_hold))
+        if asked is not None:  # before it was taken over
+            lease.end(CancelledWorkError(asked.text))
         return Taken(job, lease)
 
     def finish(self, lease: Lease, end: End, worker: str, on_end: OnEnd) -> Taken | None:
@@ -174,7 +221,8 @@ class Crew:
         self._runtime.holdings.forget(lease.id)
         gone = 0.0
         while True:
-            operation = _Finish(self.me, lease.id, end, worker)
+            mind = partial(self._mind, on_end=on_end)
+            operation = _Finish(self.me, lease.id, end, worker, mind)
             try:
                 self._transactor.perform(operation)
             except StoreReplacedError:
@@ -186,8 +234,7 @@ class Crew:
                 gone = 0.0
                 time.sleep(_SOON)
             else:
-                found = operation.terms
-                return None if found is None else self._mind(found, on_end)
+                return operation.taken
 
     def programs(self, lease: Lease) -> set[int]:
         """The processes of a job, found from outside, other than this one."""

@@ -2,9 +2,8 @@
 
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import asyncio
@@ -12,24 +11,37 @@ if TYPE_CHECKING:
 Call = Callable[[], None]
 
 
-def deliver(calls: "Iterable[tuple[asyncio.AbstractEventLoop | None, Call]]") -> None:
-    """Call back programs: those of one event loop together, the others from this thread."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Call]] = {}
-    for loop, call in calls:
-        if loop is None:
-            _call_safely(call)
+class Told(Protocol):
+    """Somebody who is to hear of an outcome."""
+
+    loop: "asyncio.AbstractEventLoop | None"
+
+    def finish(self) -> None:
+        """Tell the outcome."""
+
+    def unheard(self) -> None:
+        """Nobody is left who could hear of it: leave nothing behind."""
+
+
+def deliver(outcomes: Iterable[Told]) -> None:
+    """Tell outcomes: those of one event loop together, the others from this thread."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Told]] = {}
+    for one in outcomes:
+        if one.loop is None:
+            call_safely(one.finish)
         else:
-            by_loop.setdefault(loop, []).append(call)
+            by_loop.setdefault(one.loop, []).append(one)
     for loop, some in by_loop.items():
-        call_in(loop, partial(_call_all, some))
+        if not call_in(loop, partial(_call_all, [one.finish for one in some])):
+            _call_all([one.unheard for one in some])
 
 
 def _call_all(calls: list[Call]) -> None:
     for call in calls:
-        _call_safely(call)
+        call_safely(call)
 
 
-def _call_safely(call: Call) -> None:
+def call_safely(call: Call) -> None:
     """Call back a program; its mistake is shown, and keeps no one else from being told."""
     try:
         call()
@@ -37,13 +49,16 @@ def _call_safely(call: Call) -> None:
         sys.excepthook(*sys.exc_info())
 
 
-def call_in(loop: "asyncio.AbstractEventLoop", function: Callable[[], Any]) -> None:
-    """Call something in an event loop's thread; at once if this is it."""
+def call_in(loop: "asyncio.AbstractEventLoop", function: Callable[[], Any]) -> bool:
+    """Call something in an event loop's thread, at once if this is it; False if it is gone."""
     if running_loop() is loop:
         function()
-        return
-    with suppress(RuntimeError):  # the loop may be gone, and with it whoever wanted to know
+        return True
+    try:
         loop.call_soon_threadsafe(function)
+    except RuntimeError:  # it was closed, and with it whoever wanted to know
+        return False
+    return True
 
 
 def running_loop() -> "asyncio.AbstractEventLoop | None":

@@ -78,7 +78,11 @@ class Lease:
         with self._lock:
             first, self._released = not self._released, True
         if first:
-            self._owner.release(self)
+            try:
+                self._owner.release(self)
+            except BaseException:  # Ctrl-C: whoever releases again, as `finally` does, is heard
+                self._released = False
+                raise
         return first
 
     def report(

@@ -64,6 +64,9 @@ class Operation:
     def undone(self) -> None:
         """The transaction failed: nothing of it has happened."""
 
+    def unheard(self) -> None:
+        """Whoever asked is gone, with its event loop: leave nothing behind."""
+
     def finish(self) -> None:
         """Tell the outcome."""
         if self.told is not None:

@@ -171,10 +171,13 @@ class Runtime:
             written = self.transactor.close(_PATIENCE, last)
         except GateClosedError:
             return
-        except TimeoutError:
-            self.abandon()  # the store does not answer; whoever looks next finds this process gone
+        except TimeoutError:  # the store does not answer; who looks next finds this process gone
+            error = GateClosedError(CLOSED)
+            told = [*self.transactor.give_up(error), *self.holdings.fail_all(error)]
+            self.abandon()
+            deliver(told)
             return
-        deliver((one.loop, one.finish) for one in waiting)
+        deliver(waiting)
         self.poller.close()
         self.background.stop()
         self.watcher.close()
@@ -250,8 +253,9 @@ class Runtime:
     def _catch_up(self) -> bool:
         """Learn what others did for this process; True if something needs a transaction."""
         news, plan, told = self.transactor.look(self._take_in_news)
-        deliver((one.loop, one.finish) for one in told)
-        deliver((one.loop, partial(one.tell_spot, spot)) for one, spot in news.spots)
+        deliver(told)
+        for one, spot in news.spots:
+            one.tell_soon(spot)
         for lease, why in news.ends:
             lease.end(CancelledWorkError(why))
         if self.membership.on_call is not None:
@@ -271,13 +275,13 @@ class Runtime:
         """The store is not there any more: whoever waits for something from it hears of it."""
         with self.transactor.between_transactions():
             waiting = self.holdings.fail_all(error)
-        deliver((one.loop, one.finish) for one in waiting)
+        deliver(waiting)
 
     def _end_overdue(self) -> None:
         """End the work of leases that were held for longer than their pools allow."""
         for lease, allowed in self.holdings.overdue():
             text = f"held longer than its pool's max_hold of {show_seconds(allowed)}"
-            self.transactor.run(partial(max_hold.note, id=lease.id, text=text))
+            self.transactor.tell(partial(max_hold.note, id=lease.id, text=text))
             lease.end(HoldExpiredError(f"lease {lease.id} was {text}; its work is being ended"))
 
 

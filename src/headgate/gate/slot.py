@@ -119,7 +119,11 @@ class Slot:
         interrupts = self._on_end is None
         if interrupts:
             loop = asyncio.get_running_loop()
-            self._on_end = lambda _: call_in(loop, self._interrupt)
+
+            def on_end(_: HeadgateError) -> None:
+                call_in(loop, self._interrupt)
+
+            self._on_end = on_end
         self._lease = await self.acquire_async()
         if interrupts and self._lease.ended_by is not None:  # before there was any work to end
             self._interrupt()
@@ -160,7 +164,7 @@ class Slot:
     def _won(self, asked: Acquisition) -> Lease:
         if asked.error is not None:
             raise asked.error
-        if asked.lease is None:
+        if asked.lease is None or self._runtime.transactor.closed:
             raise GateClosedError("this gate was closed while the request waited")
         lease = asked.lease
         lease.when_ended(self._on_end)

@@ -53,6 +53,8 @@ class Transactor:
         self._queue: deque[Operation] = deque()
         self._postponed: deque[Operation] = deque()
         """What must be done in the end, and could not be written so far."""
+        self._at_work: list[Operation] = []
+        """What is in the transaction that is open."""
         self._steps = _Steps(())
 
     def take_part(self, *participants: Participant) -> None:
@@ -122,7 +124,7 @@ class Transactor:
             with self._lock:
                 self._work_off(told)
         finally:
-            deliver((one.loop, one.finish) for one in told)
+            deliver(told)
         if self._queue:
             if self.store.instant or self.closed:
                 self.work()
@@ -170,12 +172,22 @@ class Transactor:
         finally:
             self.closed = self.closed or CLOSED
             self._lock.release()
-        deliver((one.loop, one.finish) for one in told)
+        deliver(told)
         return written
+
+    def give_up(self, error: Exception) -> list[Operation]:
+        """Fail all that waits for a store that does not answer; returns who has to hear of it."""
+        self.closed = self.closed or CLOSED
+        waiting = [self._queue.popleft() for _ in range(len(self._queue))]
+        waiting += [one for one in self._at_work if one not in waiting]
+        for one in waiting:
+            one.error = error
+        return waiting
 
     def abandon(self) -> None:
         """Let go in a forked child: whoever held the lock may not exist here."""
-        self.closed = "this gate was opened before a fork; open one in the child process"
+        fork = "this gate was opened before a fork; open one in the child process"
+        self.closed = self.closed or fork
         self._lock = threading.Lock()
         self._queue.clear()
 
@@ -184,12 +196,22 @@ class Transactor:
         operations: list[Operation] = []
         while self._queue and len(operations) < self.batch:
             operations.append(self._queue.popleft())
-        if not operations:
-            return
+        if operations:
+            self._at_work = operations
+            self._commit(operations, told)
+            self._at_work = []
+
+    def _commit(self, operations: list[Operation], told: list[Operation]) -> None:
+        """Run these in one transaction; if one of them is at fault, each by itself."""
         try:
             self.check_open()
             ledger = self._transact(operations)
         except Exception as error:  # noqa: BLE001 - whoever sent the operation gets to see it
+            if len(operations) > 1 and not isinstance(error, HeadgateError):
+                for one in operations:
+                    one.undone()
+                    self._commit([one], told)
+                return
             self._fail(operations, error)
             told += operations
             return

@@ -57,6 +57,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
 
     def expect(self, expected: Expected) -> None:
         """Ask together for what this transaction is likely to need."""
+        self._put_off()
         notes = sorted(expected.notes)
         ids = sorted(expected.leases)
         jobs = sorted(expected.jobs)

@@ -120,6 +120,8 @@ class LineRows(Session):
         self._tickets.update((one.id, one) for one in found)
         if whole:
             self._whole.add(lane)
+        else:
+            self._whole.discard(lane)
 
     def rank(self, lane: int, order: Order) -> int:
         if lane in self._whole:
