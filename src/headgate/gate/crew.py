@@ -222,7 +222,7 @@ class Crew:
         gone = 0.0
         while True:
             mind = partial(self._mind, on_end=on_end)
-            operation = _Finish(self.me, lease.id, end, worker, mind)
+            operation = _Finish(self.me, lease.id, end, worker, mind=mind)
             try:
                 self._transactor.perform(operation)
             except StoreReplacedError:
