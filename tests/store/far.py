@@ -30,6 +30,10 @@ class CountingTables(SqliteTables):
         super().__init__(run)
         self.trips: list[Trip] = []
 
+    def answer(self, name: str, values: Sequence[Any]) -> list[Row]:
+        self.trips.append(Trip((), (name,)))
+        return super().answer(name, values)
+
     def ask(self, changes: Sequence[Statement], questions: Sequence[Statement]) -> list[list[Row]]:
         changed = tuple(one.name for one in changes)
         self.trips.append(Trip(changed, tuple(one.name for one in questions)))

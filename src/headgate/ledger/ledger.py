@@ -141,7 +141,7 @@ class Ledger:
     def active_lanes(self) -> list[Lane]:
         """The lanes out of which someone can be let in: jobs only if a worker is there."""
         lanes = self.lanes()
-        if self.workers() or not any(lane.jobs for lane in lanes):
+        if not any(lane.jobs for lane in lanes) or self.workers():
             return lanes
         return [lane for lane in lanes if not lane.jobs]
 

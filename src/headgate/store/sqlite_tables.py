@@ -38,13 +38,16 @@ class SqliteTables:
                 several(*values)
             else:
                 self._run(SQL[name], values)
-        return [self._answer(question) for question in questions]
+        return [self._answer(name, values) for name, values in questions]
 
-    def _answer(self, question: Statement) -> list[Row]:
-        several = self._several.get(question.name)
-        if several is not None:
-            return [(several(*question.values),)]
-        found: list[Row] = self._run(SQL[question.name], question.values).fetchall()
+    def answer(self, name: str, values: Sequence[Any]) -> list[Row]:
+        """Answer one question."""
+        return self._answer(name, values)
+
+    def _answer(self, name: str, values: Any) -> list[Row]:  # noqa: ANN401 - SQL knows, not we
+        if name in self._several:
+            return [(self._several[name](*values),)]
+        found: list[Row] = self._run(SQL[name], values).fetchall()
         return found
 
     def _one(self, name: str, *values: Any) -> Any:  # noqa: ANN401 - SQL knows, not we

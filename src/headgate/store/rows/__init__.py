@@ -89,7 +89,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         for lane, front in fronts.items():
             front.sort(key=lambda ticket: ticket.order)
             self._keep_front(lane, front, whole=len(front) < FRONT)
-        self._held = {tuple(row[:3]): (row[3], row[4]) for row in next(rest)}
+        self._keep_held(next(rest))
         self._chained = self._keep([codec.read_lease(row) for row in next(rest)])
         self._recent = self._keep([codec.read_lease(row) for row in next(rest)])
         self._recent_since = expected.since

@@ -3,7 +3,7 @@
 from headgate.core.times import Ms
 from headgate.ledger.rows import Held, Lease, Rest
 from headgate.store import codec
-from headgate.store.rows.session import Session
+from headgate.store.rows.session import Row, Session
 
 _Group = tuple[str, str, str]
 
@@ -113,14 +113,24 @@ class LeaseRows(Session):
 
     def held(self) -> list[Held]:
         if self._held is None:
-            self._held = {
-                (machine, key, cls): (seats, leases)
-                for machine, key, cls, seats, leases in self._ask("held")
-            }
+            self._keep_held(self._ask("held"))
+        assert self._held is not None  # noqa: S101 - for the type checker
         return [
             Held(machine=machine, key=key, cls=cls, seats=seats, leases=leases)
             for (machine, key, cls), (seats, leases) in self._held.items()
         ]
+
+    def _keep_held(self, rows: list[Row]) -> None:
+        """Remember what is held; and if nobody borrows, that there are no families."""
+        self._held = {}
+        borrowed = False
+        for machine, key, cls, seats, leases, chained in rows:
+            if chained:
+                borrowed = True
+            else:
+                self._held[machine, key, cls] = (seats, leases)
+        if not borrowed and self._chained is None:
+            self._chained = {}
 
     def rests(self) -> list[Rest]:
         if self._rests is None:

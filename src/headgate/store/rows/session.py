@@ -19,6 +19,9 @@ class Tables(Protocol):
     def ask(self, changes: Sequence[Statement], questions: Sequence[Statement]) -> list[list[Row]]:
         """Make the changes, then answer the questions: one round trip."""
 
+    def answer(self, name: str, values: Sequence[Any]) -> list[Row]:
+        """Answer one question: the same, for the commonest case, with nothing around it."""
+
 
 class Session:
     """One transaction's questions and changes.
@@ -49,6 +52,8 @@ class Session:
 
     def _ask(self, name: str, *values: Any) -> list[Row]:  # noqa: ANN401 - SQL knows, not we
         """The rows that a question brings, after all changes so far."""
+        if not self._changes:
+            return self._tables.answer(name, values)
         return self._ask_all((Statement(name, values),))[0]
 
     def _ask_all(self, questions: Sequence[Statement]) -> list[list[Row]]:

@@ -126,8 +126,8 @@ SELECT * FROM lease WHERE chain <> 0 ORDER BY chain, id
 SELECT * FROM lease WHERE granted > ?
 
 -- name: held
-SELECT machine, key, cls, sum(weight), count(*) FROM lease WHERE chain = 0
-GROUP BY machine, key, cls
+SELECT machine, key, cls, sum(weight), count(*), chain <> 0 AS chained FROM lease
+GROUP BY machine, key, cls, chained
 
 -- name: change_lease
 UPDATE lease SET member = :member, life = :life, chain = :chain, lender = :lender, pid = :pid,
