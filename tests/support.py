@@ -52,6 +52,8 @@ def pool_of(gate: Gate, name: str) -> PoolStatus:
 class Options(TypedDict, total=False):
     """What a started program may be given."""
 
+    process_group: int
+
     env: Mapping[str, str]
     stdin: int | IO[bytes]
     stdout: int | IO[bytes]
