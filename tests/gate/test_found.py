@@ -21,7 +21,6 @@ from headgate.gate.transactor import _catch_up_on_time
 from headgate.ledger.rows import Tx
 from headgate.store.memory import _Rows
 
-pytestmark = pytest.mark.filterwarnings("ignore")
 Opened = Callable[..., Gate]
 
 
@@ -157,6 +156,7 @@ def test_a_job_that_cannot_be_read_harms_no_other(opened: Opened, tmp_path: Path
     assert gate.cancel(job.id)
 
 
+@pytest.mark.filterwarnings("ignore")  # the task that nobody awaits any more is the point
 def test_a_loop_that_has_ended_holds_no_seat(opened: Opened, url: str) -> None:
     """A seat that is granted to a task whose loop was closed goes to the next."""
     gate = opened(url)
