@@ -13,10 +13,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 from headgate.core.amounts import show_seconds
 from headgate.core.times import Seconds
+from headgate.core.values import NamedTuple
 from headgate.core.views import Queue, Status
 from headgate.gate import Gate
 

@@ -13,7 +13,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json
@@ -21,6 +21,7 @@ from headgate.config.words import hide, label
 from headgate.core import oldnames, shapes
 from headgate.core.amounts import CLASSES, parse_priority, show_seconds
 from headgate.core.plans import Candidate, KeyOf, Plan, Verdict, kind, read_candidate
+from headgate.core.values import NamedTuple
 from headgate.errors import UsageError
 
 _MOST = 1_000_000

@@ -8,9 +8,9 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from headgate.config.words import label
+from headgate.core.values import NamedTuple
 from headgate.errors import UsageError
 
 SYSTEMD, LAUNCHD = "systemd", "launchd"

@@ -4,8 +4,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
+from headgate.core.values import NamedTuple
 from headgate.errors import HeadgateError
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from headgate.core.pools import Declared
 from headgate.core.terms import JobTerms
 from headgate.core.times import Ms
+from headgate.core.values import NamedTuple
 
 if TYPE_CHECKING:
     from headgate.core.notices import Target

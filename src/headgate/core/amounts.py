@@ -14,11 +14,11 @@ _NUMBER = {"interactive": 10, "normal": 0, "background": -10}
 MOST = 1_000_000
 """The largest limit, weight or priority."""
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_PART = r"(\d+(?:\.\d+)?)(ms|s|m|h|d)"
 LONGEST_MS = Ms(366 * _UNITS["d"])
 LONGEST = "366d"
 """The longest duration."""
-_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)(?:b|([kmgt])(i?)b?)?")
+_SIZE = r"([0-9]{1,15}(?:\.[0-9]{1,6})?)(?:b|([kmgt])(i?)b?)?"
 _LARGEST_SIZE = 2**54
 
 
@@ -35,8 +35,8 @@ def parse_duration(value: object, what: str = "duration", *, bounded: bool = Tru
         try:
             total = float(text) * 1_000
         except ValueError:
-            if text and _PART.sub("", text) == "":
-                total = sum(float(n) * _UNITS[u] for n, u in _PART.findall(text))
+            if text and re.sub(_PART, "", text) == "":
+                total = sum(float(n) * _UNITS[u] for n, u in re.findall(_PART, text))
     if total is None or math.isnan(total) or total < 0:
         raise UsageError(
             f"bad {what} {shown(value)}: "
@@ -154,7 +154,7 @@ def parse_size(value: object, what: str = "size") -> int:
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     found = None
     if isinstance(text, str) and len(text) <= 60:
-        found = _SIZE.fullmatch(text.strip().lower().replace(" ", ""))
+        found = re.fullmatch(_SIZE, text.strip().lower().replace(" ", ""))
     if not found:
         raise UsageError(
             f"bad {what} {shown(value)}: expected a size such as 64MiB, 1GiB or 65536 (bytes)"

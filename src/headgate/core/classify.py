@@ -17,12 +17,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
 
 from headgate.core.keys import matches
 from headgate.core.rules import NONE, QUOTED, Rule
 from headgate.core.signals import ACCEPTED, CONCURRENCY, QUOTA, RATE, REFUSALS, Signal
 from headgate.core.times import Ms, Seconds
+from headgate.core.values import NamedTuple
 from headgate.core.verdicts import BUILTIN, STATUSES
 from headgate.core.waits import allowances, lowered, retry_after
 

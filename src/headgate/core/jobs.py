@@ -8,10 +8,11 @@ once, runs once, and keeps its place when it is parked. Its states are in `headg
 from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from headgate.core.jobstates import Effect, Event, State, Timer, transition
 from headgate.core.times import NO_TIME, Ms
+from headgate.core.values import NamedTuple
 
 ATTEMPTS = 10
 BACKOFF = Ms(5_000)

@@ -24,8 +24,8 @@ Nothing here knows of rows. How a state is kept in a store is up to `headgate.st
 
 from collections.abc import Mapping
 from enum import Enum, StrEnum
-from typing import NamedTuple
 
+from headgate.core.values import NamedTuple
 from headgate.errors import InternalError
 
 

@@ -6,7 +6,6 @@ readings, counts, strain) is replaced by a careful value that wears off by itsel
 """
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from headgate.core.amounts import FOREVER, MOST
 from headgate.core.keys import is_pattern
@@ -16,6 +15,7 @@ from headgate.core.readings import LAGS, SETTLES, Sight
 from headgate.core.strain import Host
 from headgate.core.texts import Line, Lines, Listed, Shape, Unreadable
 from headgate.core.times import Ms
+from headgate.core.values import NamedTuple
 
 _STREAK = 6
 _CAREFUL = 3

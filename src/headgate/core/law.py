@@ -21,7 +21,8 @@ hundreds of served requests buy a try at the next level.
 """
 
 from math import exp, log, sqrt
-from typing import NamedTuple
+
+from headgate.core.values import NamedTuple
 
 OPEN, PROBE, CONFIRM, SHUT = "open", "probe", "confirm", "shut"
 FREE, DEAR, UNKNOWN = "free", "dear", "unknown"

@@ -6,9 +6,9 @@ does, because that decides what becomes of a job. Its text is for people.
 """
 
 from enum import Enum
-from typing import NamedTuple
 
 from headgate.core.times import NO_TIME, Ms
+from headgate.core.values import NamedTuple
 
 
 class AnswerKind(Enum):

@@ -38,7 +38,6 @@ nothing that one decides could concern it.
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
 
 from headgate.core.seats import (
     Need,
@@ -51,6 +50,7 @@ from headgate.core.seats import (
     strained,
 )
 from headgate.core.times import Ms
+from headgate.core.values import NamedTuple
 
 Order = tuple[int, int, int]
 """Where a ticket stands: urgency (minus its priority), since when, arrival. Smaller is earlier."""
@@ -194,8 +194,8 @@ class Outcome:
 
 def obstacles(head: Head, use: Use, now: Ms) -> tuple[Reason, ...]:
     """All that keeps this head from its seats; empty if it can have them."""
-    found = (blocked_by(need, head.cls, use, now) for need in head.needs)
-    return tuple(reason for reason in found if reason)
+    found = [blocked_by(need, head.cls, use, now) for need in head.needs]
+    return tuple([reason for reason in found if reason])
 
 
 def too_heavy(reasons: tuple[Reason, ...]) -> bool:

@@ -5,10 +5,9 @@ fits too; an event that lacks such a field does not pass. `missed`, which says t
 lost, passes always.
 """
 
-from typing import NamedTuple
-
 from headgate.core.keys import glob, matches
 from headgate.core.times import Ms
+from headgate.core.values import NamedTuple
 from headgate.core.views import Event
 
 MISSED = "missed"

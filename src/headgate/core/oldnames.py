@@ -6,10 +6,11 @@ what `why` tells of a job. So no script breaks, and HEADGATE_SCHEMA=1 shows what
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from headgate.core.jobstates import Word
 from headgate.core.shapes import CANCELLING, SCHEMA, VARIABLE, Json
+from headgate.core.values import NamedTuple
 from headgate.core.views import JOB
 
 BY_HAND = "resumed by hand"

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from headgate.core.amounts import (
     parse_priority,
@@ -19,6 +19,7 @@ from headgate.core.amounts import (
 )
 from headgate.core.keys import parse_key
 from headgate.core.times import Seconds
+from headgate.core.values import NamedTuple
 from headgate.errors import UsageError
 
 START, DEFER = "start", "defer"

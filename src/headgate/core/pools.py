@@ -9,7 +9,6 @@ environment says.
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 from headgate.core.amounts import FOREVER, LONGEST_MS, MOST, parse_limit
 from headgate.core.kept import LEARNED, fixed
@@ -19,6 +18,7 @@ from headgate.core.rates import Rates
 from headgate.core.strain import AGENT_MEMORY, Care, Host, auto_floor, auto_limit, auto_source
 from headgate.core.texts import Unreadable, whole
 from headgate.core.times import NO_TIME, Ms
+from headgate.core.values import NamedTuple
 from headgate.errors import ConfigError, UsageError
 
 UNLIMITED = "unlimited"

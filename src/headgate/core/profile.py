@@ -5,7 +5,8 @@ hold, joined by a slash: `system/init`, `item.started/command_execution`.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from headgate.core.values import NamedTuple
 
 
 class Tool(NamedTuple):

@@ -4,9 +4,8 @@ What was charged is kept by the second for a minute, so that no minute, wherever
 more than the limit. That holds for providers that count in windows and for those that fill buckets.
 """
 
-from typing import NamedTuple
-
 from headgate.core.times import NO_TIME, Ms
+from headgate.core.values import NamedTuple
 
 MINUTE = Ms(60_000)
 _SECOND = Ms(1_000)

@@ -8,10 +8,10 @@ what others use, and that is the steadiest.
 """
 
 from math import ceil
-from typing import NamedTuple
 
 from headgate.core.amounts import MOST
 from headgate.core.signals import Reading
+from headgate.core.values import NamedTuple
 
 FRESH, WANTED, FAILED = "fresh", "wanted", "failed"
 

@@ -6,9 +6,9 @@ next word may be its value. Then the prompt stays as it is.
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from headgate.core.profile import Profile
+from headgate.core.values import NamedTuple
 from headgate.core.wrappers import unwrap
 
 SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")

@@ -26,11 +26,12 @@ says that a refusal's word on when to come back is not to be believed.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from headgate.core.amounts import shown
 from headgate.core.keys import HOST, parse_pattern
 from headgate.core.signals import ACCEPTED, REFUSALS
+from headgate.core.values import NamedTuple
 from headgate.errors import ConfigError, UsageError
 
 NONE = "none"

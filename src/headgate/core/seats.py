@@ -1,7 +1,5 @@
 """The rule of one pool: which of its seats are taken, and why it cannot give some of them now."""
 
-from typing import NamedTuple
-
 from headgate.core import law, rates, strain
 from headgate.core.amounts import MOST
 from headgate.core.law import Pace, Step
@@ -9,6 +7,7 @@ from headgate.core.pools import LEARN, NO_RATES, Pool
 from headgate.core.rates import Meter
 from headgate.core.strain import Host
 from headgate.core.times import Ms
+from headgate.core.values import NamedTuple
 
 _NO_PACE = Pace()
 
@@ -61,7 +60,8 @@ class Use:
         """The same count, to go on with by itself."""
         twin = Use()
         for name, counted in vars(self).items():
-            setattr(twin, name, counted.copy())
+            if counted:
+                setattr(twin, name, counted.copy())
         return twin
 
     def clear(self) -> None:
@@ -166,8 +166,10 @@ def bound(pool: Pool, place: str, use: Use) -> int | None:
 def _unconfirmed(need: Need, level: int, use: Use) -> Reason | None:
     """After a cut the levels below the new limit are entered one by one."""
     learned = need.pool.learned
+    if learned is None:
+        return None
     step = Step(level, need.seats, use.pending.get(need.place, 0))
-    if learned is not None and law.unconfirmed(learned, step):
+    if law.unconfirmed(learned, step):
         return Reason("confirming", need.pool.name, level - need.seats, need.pool.limit)
     return None
 
@@ -218,7 +220,7 @@ def outgrown(need: Need, now: Ms) -> bool:
 def ceiling(pool: Pool, cls: str) -> int:
     """The most seats this class can ever hold in a pool that has a limit."""
     most = pool.limit if pool.learned is None else pool.most or MOST
-    others = sum(seats for other, seats in pool.reserve if other != cls)
+    others = sum([seats for other, seats in pool.reserve if other != cls]) if pool.reserve else 0
     return max(1, (most or 0) - others)
 
 

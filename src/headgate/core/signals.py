@@ -11,10 +11,10 @@ Only `accepted` and `concurrency-limited` say anything about how many may run at
 """
 
 import math
-from typing import NamedTuple
 
 from headgate.core.amounts import parse_duration, shown
 from headgate.core.times import NO_TIME, Ms
+from headgate.core.values import NamedTuple
 from headgate.errors import UsageError
 
 ACCEPTED = "accepted"

@@ -14,10 +14,9 @@ below it nothing more starts. A program that has just started has not taken its 
 while what it is expected to take counts as taken; else a burst would be let in on the same memory.
 """
 
-from typing import NamedTuple
-
 from headgate.core.amounts import MOST, show_size
 from headgate.core.times import Ms
+from headgate.core.values import NamedTuple
 
 GIB = 2**30
 AGENT_MEMORY = GIB // 2

@@ -1,10 +1,10 @@
 """On which terms an agent runs: when it is ended, and what becomes of its job. Times are in ms."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from headgate.core.amounts import show_duration
 from headgate.core.times import Ms
+from headgate.core.values import NamedTuple
 
 CALL = Ms(2_700)
 """How long a tool call takes, thinking included: 200 of them are about nine minutes."""

@@ -34,8 +34,8 @@ from typing import (
 T = TypeVar("T")
 _LARGEST = 2**200
 """Beyond it no number of ours lies, and arithmetic with it may overflow."""
-_FIRST = re.compile(r"\[([1-9]\d{0,17})[,\]]", re.ASCII)
-_FIELD = re.compile(r"\{:?([^}]*)\}")
+_FIRST = r"\[([1-9][0-9]{0,17})[,\]]"
+_FIELD = r"\{:?([^}]*)\}"
 
 
 class Unreadable(NamedTuple):
@@ -46,7 +46,7 @@ class Unreadable(NamedTuple):
     @property
     def first(self) -> int | None:
         """The first number of its list, if it is there to its end; else None."""
-        found = _FIRST.match(self.text)
+        found = re.match(_FIRST, self.text)
         return int(found[1]) if found else None
 
     @property
@@ -160,7 +160,7 @@ class Line(Generic[T]):
     @cached_property
     def _grammar(self) -> tuple[re.Pattern[str], list[Callable[[str], Any]]]:
         """What a text looks like, and what makes the fields of its parts."""
-        literals_and_specs = _FIELD.split(self._template)
+        literals_and_specs = re.split(_FIELD, self._template)
         hints = list(get_type_hints(self._kind).values())
         pattern = re.escape(literals_and_specs[0])
         readers = []

@@ -5,12 +5,12 @@ that `headgate.core.shapes` makes of these. Names that have changed live on for 
 properties that warn.
 """
 
-from typing import NamedTuple
 from warnings import warn
 
 from headgate.core.amounts import FOREVER, show_duration
 from headgate.core.seats import Reason
 from headgate.core.times import NO_TIME, Ms, Seconds
+from headgate.core.values import NamedTuple
 
 JOB, SLOT = "job", "slot"
 """What a piece of work is: a durable job, or a program or a block that waits for its seats itself

@@ -15,7 +15,6 @@ Whatever is fed, nothing here raises.
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from headgate.core.amounts import show_duration
 from headgate.core.classify import classify_line
@@ -25,6 +24,7 @@ from headgate.core.rules import Rule
 from headgate.core.signals import REFUSALS, Signal
 from headgate.core.terms import Terms
 from headgate.core.times import NO_TIME, Ms, Seconds
+from headgate.core.values import NamedTuple
 
 __all__ = ["Terms", "Verdict", "Vigil"]
 

@@ -7,10 +7,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from headgate.core.amounts import parse_duration
 from headgate.core.times import Ms, Seconds, ms_up
+from headgate.core.values import NamedTuple
 from headgate.errors import UsageError
 
 _LONGEST_WAIT = 366 * 86_400_000

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+
+from headgate.core.values import NamedTuple
 
 _DEEPEST = 8
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)

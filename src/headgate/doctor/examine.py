@@ -1,8 +1,8 @@
 """Runs all checks, family by family."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
+from headgate.core.values import NamedTuple
 from headgate.doctor import limits, machine, notices, outside, settings, shadows, storage, times
 from headgate.doctor.facts import Facts, gather
 from headgate.doctor.finding import PROBLEM, Finding, warning

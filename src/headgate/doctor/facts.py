@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 from headgate.config import Config, Defaults
 from headgate.core.times import NO_TIME, Ms, Seconds, ms
+from headgate.core.values import NamedTuple
 from headgate.core.views import Status
 from headgate.doctor.finding import Finding, note, ok, problem
 from headgate.errors import HeadgateError

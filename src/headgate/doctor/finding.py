@@ -1,6 +1,6 @@
 """What a check says."""
 
-from typing import NamedTuple
+from headgate.core.values import NamedTuple
 
 OK, NOTE, WARNING, PROBLEM = "ok", "note", "warning", "problem"
 LEVELS = (OK, NOTE, WARNING, PROBLEM)

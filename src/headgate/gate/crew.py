@@ -8,12 +8,12 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 from headgate.core.jobs import End, Job
 from headgate.core.jobstates import State
 from headgate.core.leases import EndRequest
 from headgate.core.times import Ms, Seconds, seconds
+from headgate.core.values import NamedTuple
 from headgate.errors import CancelledWorkError, HeadgateError, StoreError, StoreReplacedError
 from headgate.gate.lease import Lease
 from headgate.gate.operation import About, Joining, Operation

@@ -27,7 +27,7 @@ def deliver(outcomes: Iterable[Told]) -> None:
     """Tell outcomes: those of one event loop together, the others from this thread."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Told]] = {}
     for one in outcomes:
-        if one.loop is None:
+        if one.loop is None or one.loop is running_loop():
             call_safely(one.finish)
         else:
             by_loop.setdefault(one.loop, []).append(one)

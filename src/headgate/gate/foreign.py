@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from headgate.core.values import NamedTuple
 from headgate.gate.strays import MARK
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ out, in a transaction that changes nothing, and `take_in` applies it.
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 from headgate.core.times import Seconds
+from headgate.core.values import NamedTuple
 from headgate.core.views import Waiting
 from headgate.errors import CancelledWorkError
 from headgate.gate.acquisition import Acquisition, Grant

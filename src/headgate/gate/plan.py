@@ -97,20 +97,17 @@ class _Words:
 
 
 def _verdict(one: Candidate, request: Request, found: Forecast, words: _Words) -> Verdict:
-    verdict = Verdict(
-        verdict=DEFER if found.reasons else START,
+    first = found.reasons[0] if found.reasons else None
+    return Verdict(
+        verdict=DEFER if first else START,
         name=one.name,
         key=request.key,
         task=request.task,
         priority=-request.urgency,
         weight=request.weight,
-    )
-    if not found.reasons:
-        return verdict
-    return verdict._replace(
-        code=found.reasons[0].code,
-        pool=found.reasons[0].pool,
-        reason=words.of(found.reasons),
+        code=first.code if first else None,
+        pool=first.pool if first else None,
+        reason=words.of(found.reasons) if first else None,
         position=found.position,
         eta=None if found.eta is None else seconds(found.eta),
     )

@@ -26,7 +26,7 @@ from headgate.ledger.rows import Member
 from headgate.store.pipe import has_reader
 
 _OLD = 3600
-_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
+_ID = r"[0-9A-Za-z_-]{1,64}"
 
 
 class FolderRoll:
@@ -150,7 +150,7 @@ class FolderRoll:
         return [id for id in ended if id not in self.strays]
 
     def _open(self, member: str, kind: str) -> bool:
-        if not _ID.fullmatch(member):
+        if not re.fullmatch(_ID, member):
             return False  # nobody ever had such an id, and its path would lead who knows where
         return has_reader(self._path(member, kind))
 

@@ -10,13 +10,13 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from headgate.core import strain
 from headgate.core.keys import HOST
 from headgate.core.seats import Reason
 from headgate.core.strain import Care, Host
 from headgate.core.times import Seconds
+from headgate.core.values import NamedTuple
 from headgate.store.machine import pid_space
 
 _EVERY = Seconds(1.0)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 from headgate.core import line, seats
 from headgate.core.amounts import priority_class
@@ -11,6 +10,7 @@ from headgate.core.line import Granted, Head, Order, Outcome
 from headgate.core.seats import Need, Reason
 from headgate.core.texts import Unreadable
 from headgate.core.times import NO_TIME, Ms, seconds
+from headgate.core.values import NamedTuple
 from headgate.errors import TooHeavyError
 from headgate.ledger import jobs, learn, leave, unreadable
 from headgate.ledger.ledger import Ledger
@@ -57,7 +57,7 @@ def ask(ledger: Ledger, request: Request) -> int:
     head = head._replace(order=(request.urgency, request.since, ledger.tx.next_id()))
     if request.label and not request.task:
         request = request._replace(task=f"{request.label}-{head.id}")
-    rivals = any(rivals_for(ledger, head))
+    rivals = bool(ledger.active_lanes()) and any(rivals_for(ledger, head))
     if not rivals and not line.obstacles(head, ledger.use, ledger.now):
         for need in head.needs:
             ledger.use.let_in(need, head.cls, ledger.now)

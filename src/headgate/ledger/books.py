@@ -3,13 +3,14 @@
 `Ledger` is one. It uses them to count what is in use, so they do not know it.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from headgate.core.keys import NO_KEY
 from headgate.core.pools import Book, Unread
 from headgate.core.seats import Use
 from headgate.core.strain import Host
 from headgate.core.times import Ms
+from headgate.core.values import NamedTuple
 from headgate.ledger.rows import Lane, Tx
 
 

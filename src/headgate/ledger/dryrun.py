@@ -5,11 +5,11 @@ it lets nobody in any more; what it then says of those who wait is what they wou
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from headgate.core import line, seats
 from headgate.core.line import Granted, Head, Order, Outcome
 from headgate.core.seats import Reason
+from headgate.core.values import NamedTuple
 from headgate.ledger import admit
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
@@ -69,8 +69,8 @@ class DryRun:
         made: dict[tuple[object, ...], tuple[Head, Reason | None]] = {}
         found = []
         for n, one in enumerate(requests):
-            like = (one.key, one.cls, one.weight, one.tokens, one.view, one.lender, one.machine)
-            same = (*like, one.member)
+            who = (one.member, one.machine, one.lender, one.view)
+            same = (one.key, one.cls, one.weight, one.tokens, who)
             if same not in made:
                 made[same] = self._like(one, known)
             head, refused = made[same]

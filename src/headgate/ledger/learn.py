@@ -1,7 +1,6 @@
 """What upstream answers, applied to the books: signals, acceptances, refusals, ends."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from headgate.core import kept, law, readings
 from headgate.core.keys import HOST, matches, specificity
@@ -13,6 +12,7 @@ from headgate.core.signals import ACCEPTED as YES
 from headgate.core.signals import CONCURRENCY, USAGE, Signal
 from headgate.core.texts import Unreadable
 from headgate.core.times import NO_TIME, Ms
+from headgate.core.values import NamedTuple
 from headgate.errors import UsageError
 from headgate.ledger import metering, outlook, unreadable, upstream
 from headgate.ledger.ledger import Ledger

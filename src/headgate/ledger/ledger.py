@@ -141,7 +141,7 @@ class Ledger:
     def active_lanes(self) -> list[Lane]:
         """The lanes out of which someone can be let in: jobs only if a worker is there."""
         lanes = self.lanes()
-        if not any(lane.jobs for lane in lanes) or self.workers():
+        if not lanes or not any(lane.jobs for lane in lanes) or self.workers():
             return lanes
         return [lane for lane in lanes if not lane.jobs]
 
@@ -286,15 +286,12 @@ class Ledger:
         chain = 0
         if lender:
             covered, chain = self._lent(lender, [pool.name for pool in pools])
-        return tuple(
-            Need(
-                pool,
-                where := place(pool.name, machine),
-                max(0, weight - covered.get(where, 0)),
-                tokens,
-            )
-            for pool in pools
-        ), chain
+        places = [place(pool.name, machine) for pool in pools]
+        needs = [
+            Need(pool, where, max(0, weight - covered.get(where, 0)), tokens)
+            for pool, where in zip(pools, places, strict=True)
+        ]
+        return tuple(needs), chain
 
     def _lent(self, lender: int, names: list[str]) -> tuple[Mapping[str, int], int]:
         family = self.lenders(lender)

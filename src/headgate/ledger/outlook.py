@@ -121,7 +121,10 @@ def sight(ledger: Books, pool: str) -> Sight:
 
 def gated(ledger: Books) -> tuple[str, ...]:
     """The pools of which some program has read the usage."""
-    found = kept.GATED.read(ledger.tx.note("gated"))
+    text = ledger.tx.note("gated")
+    if not text:
+        return ()
+    found = kept.GATED.read(text)
     if isinstance(found, Unreadable):
         said = ("", "the list of pools with usage readings", "every pool is taken to be in it")
         careful = tuple(map(Gated, ledger.book.pools))

@@ -6,12 +6,12 @@ Who would be let in is found by the dry run. Nothing is written.
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import compress
-from typing import NamedTuple
 
 from headgate.core.keys import matches
 from headgate.core.line import Head, Order
 from headgate.core.seats import Reason
 from headgate.core.times import Ms
+from headgate.core.values import NamedTuple
 from headgate.ledger.admit import Request
 from headgate.ledger.dryrun import DryRun
 from headgate.ledger.ledger import Ledger
@@ -43,14 +43,14 @@ def forecast(ledger: Ledger, requests: Sequence[Request]) -> list[Forecast]:
             found.append(Forecast(reasons))  # it would be let in, or refused
             continue
         machine, order = newcomer.request.machine, newcomer.head.order
-        position = 1 + max(ahead.count(reason.pool, machine, order) for reason in reasons)
+        position = 1 + max([ahead.count(reason.pool, machine, order) for reason in reasons])
         found.append(Forecast(reasons, position, survey.eta(reasons[0], position)))
     return found
 
 
 def _too_heavy(reasons: tuple[Reason, ...]) -> bool:
     """Whether a request would be refused: at once, or since those before it have borrowed."""
-    return any(reason.code == "too_heavy" for reason in reasons)
+    return "too_heavy" in [reason.code for reason in reasons]
 
 
 class _Ahead:

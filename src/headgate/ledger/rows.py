@@ -4,7 +4,7 @@ Times are whole milliseconds on the store's own clock, which never jumps.
 """
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from headgate.core.jobs import Job
 from headgate.core.jobstates import Word
@@ -12,6 +12,7 @@ from headgate.core.leases import PENDING, Answer, AnswerKind, EndRequest
 from headgate.core.line import Order
 from headgate.core.pools import Tuned
 from headgate.core.times import NO_TIME, Ms
+from headgate.core.values import NamedTuple
 
 
 class Member(NamedTuple):

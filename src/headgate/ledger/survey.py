@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
 
 from headgate.core import line, strain
 from headgate.core.amounts import FOREVER
@@ -10,6 +9,7 @@ from headgate.core.keys import HOST, matches
 from headgate.core.line import Order
 from headgate.core.seats import Need, Reason
 from headgate.core.times import NO_TIME, Ms
+from headgate.core.values import NamedTuple
 from headgate.ledger import admit
 from headgate.ledger.admit import Request
 from headgate.ledger.dryrun import DryRun, Newcomer, refusal
@@ -67,9 +67,11 @@ class Survey:
             return (one.refused,)
         if one.head.id in self.dry.granted:
             return ()
-        aside = self.dry.outcome.aside.get(one.head.id, ())
+        aside = self.dry.outcome.aside.get(one.head.id)
+        if not aside:
+            return self.blocked(one.head.lane)
         heavy = tuple(reason for reason in aside if reason.code == "too_heavy")
-        return heavy[:1] or aside or self.blocked(one.head.lane)
+        return heavy[:1] or aside
 
     def queued(self, pool: str, where: str) -> int:
         """How many tickets need a seat in this place."""
@@ -82,19 +84,20 @@ class Survey:
     def spot(self, ticket: Ticket) -> Spot:
         """Where a ticket stands: behind how many, in the longest of the lines that hold it up."""
         reasons = self.reasons(ticket)
-        position = 1 + max(self._ahead(ticket, reason.pool) for reason in reasons)
+        position = 1 + self._ahead(ticket, {reason.pool for reason in reasons})
         return Spot(position, reasons, self.eta(reasons[0], position))
 
     def reasons(self, ticket: Ticket) -> tuple[Reason, ...]:
         """What blocks a ticket: its own weight, or what blocks its lane; `next` if nothing does."""
+        waits = ticket.id not in self.dry.granted
+        blocked = waits and (self.dry.outcome.aside.get(ticket.id) or self.blocked(ticket.lane))
+        if blocked and ticket.weight == 1:  # which is never too heavy
+            return blocked
         head = admit.make_head(self.ledger, self.lanes[ticket.lane], ticket)
-        found: tuple[Reason, ...] = ()
         if (refused := refusal(head)) is not None:
-            found = (refused,)
-        elif ticket.id not in self.dry.granted:
-            found = self.dry.outcome.aside.get(ticket.id) or self.blocked(ticket.lane)
-            # In a lane where nobody is left to be let in, each is judged by itself.
-            found = found or line.obstacles(head, self.dry.use, self.ledger.now)
+            return (refused,)
+        # In a lane where nobody is left to be let in, each is judged by itself.
+        found = blocked or (waits and line.obstacles(head, self.dry.use, self.ledger.now))
         return found or (Reason("next", tightest(head.needs)),)
 
     def shares(self, lane: Lane, pool: str, own: Lane) -> bool:
@@ -103,13 +106,16 @@ class Survey:
             return True
         return matches(pool, lane.key) and place(pool, lane.machine) == place(pool, own.machine)
 
-    def _ahead(self, ticket: Ticket, pool: str) -> int:
+    def _ahead(self, ticket: Ticket, pools: set[str]) -> int:
+        """How many are before a ticket in the longest of the lines for some pools."""
         own = self.lanes[ticket.lane]
-        return sum(
-            self.ledger.tx.rank(lane.id, ticket.order)
-            for lane in self.lanes.values()
-            if self.shares(lane, pool, own)
-        )
+        ahead = dict.fromkeys(pools, 0)
+        for lane in self.lanes.values():
+            shared = [pool for pool in pools if self.shares(lane, pool, own)]
+            rank = self.ledger.tx.rank(lane.id, ticket.order) if shared else 0
+            for pool in shared:
+                ahead[pool] += rank
+        return max(ahead.values())
 
     def eta(self, reason: Reason, position: int) -> Ms | None:
         """In how many milliseconds a ticket at this position may expect its seat."""

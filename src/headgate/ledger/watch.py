@@ -9,13 +9,13 @@ it is killed instead, the others see its end and the first of them takes over.
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from headgate.core import law, rates, readings
 from headgate.core.amounts import FOREVER
 from headgate.core.keys import matches
 from headgate.core.pools import NO_RATES, Pool
 from headgate.core.times import NO_TIME, Ms
+from headgate.core.values import NamedTuple
 from headgate.ledger import outlook, strain
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.outlook import SILENCE

@@ -12,10 +12,11 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple, Self
+from typing import Self
 
 from headgate.config.words import clip, hide, plain
 from headgate.core.times import Seconds
+from headgate.core.values import NamedTuple
 from headgate.gate.strays import MARK
 from headgate.notify.outcome import Failed, Grip
 

@@ -2,9 +2,9 @@
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
 
 from headgate.core.times import Seconds
+from headgate.core.values import NamedTuple
 
 
 class Sent(NamedTuple):

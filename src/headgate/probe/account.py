@@ -8,11 +8,11 @@ moment, and none may have ended before the last was sent.
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from headgate.core.amounts import show_seconds
 from headgate.core.signals import CONCURRENCY, OVERLOADED, QUOTA, RATE, Signal
 from headgate.core.times import NO_TIME, Seconds, seconds
+from headgate.core.values import NamedTuple
 from headgate.errors import HeadgateError
 from headgate.probe.ask import Answer, Target, ask_together
 

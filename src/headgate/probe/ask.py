@@ -8,12 +8,13 @@ import json
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
 from headgate.core.classify import Response, classify
 from headgate.core.signals import Signal
 from headgate.core.times import Seconds
+from headgate.core.values import NamedTuple
 from headgate.errors import UsageError
 from headgate.usage.failed import explain
 from headgate.usage.wire import BODY, Wire

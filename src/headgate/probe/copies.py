@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import psutil
 
 from headgate.core.classify import classify_line
 from headgate.core.signals import REFUSALS
 from headgate.core.times import Seconds
+from headgate.core.values import NamedTuple
 from headgate.gate.strays import end, family
 from headgate.probe.judge import Copy, Round
 from headgate.runner.child import adopt_strays

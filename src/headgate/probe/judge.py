@@ -7,10 +7,10 @@ tried.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from headgate.core.amounts import show_seconds, show_size
 from headgate.core.times import Seconds
+from headgate.core.values import NamedTuple
 
 _SLOWER = 1.5
 _GAIN = 0.25

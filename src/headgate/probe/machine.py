@@ -1,11 +1,11 @@
 """Round after round of copies, until it is known how many of them a machine carries."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from headgate.core.amounts import show_seconds, show_size
 from headgate.core.strain import Host, auto_floor, auto_limit
 from headgate.core.times import Seconds
+from headgate.core.values import NamedTuple
 from headgate.errors import HeadgateError
 from headgate.probe.copies import Bounds, run_round
 from headgate.probe.judge import Round, Search, fault, needs, worse

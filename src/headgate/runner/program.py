@@ -11,9 +11,10 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 from headgate.core.times import Seconds
+from headgate.core.values import NamedTuple
 from headgate.core.views import Waiting
 from headgate.errors import HeadgateError
 from headgate.gate import Gate, Lease

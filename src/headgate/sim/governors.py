@@ -4,11 +4,12 @@
 compared with is in `baselines`.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from headgate.core.pools import Declared, UsageSource
 from headgate.core.signals import ACCEPTED, CONCURRENCY, OVERLOADED, QUOTA, RATE, Reading, Signal
 from headgate.core.times import Ms
+from headgate.core.values import NamedTuple
 from headgate.ledger import admit, learn, leave, upstream, watch
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages

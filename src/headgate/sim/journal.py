@@ -18,7 +18,9 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from headgate.core.values import NamedTuple
 
 ENDS = ("exit", "cancelled", "cut")
 """Each `enter` is followed by exactly one of these."""

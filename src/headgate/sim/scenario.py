@@ -21,9 +21,10 @@ import random
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from headgate.core.amounts import shown
+from headgate.core.values import NamedTuple
 from headgate.errors import ConfigError
 from headgate.sim.upstream import Plan, Steps
 

@@ -17,9 +17,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from headgate.core.shapes import document
+from headgate.core.values import NamedTuple
 from headgate.errors import HeadgateError, UsageError
 from headgate.sim.journal import Journal
 from headgate.sim.serve_manner import Manner

@@ -9,11 +9,12 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from ipaddress import IPv6Address, ip_address
-from typing import Any, NamedTuple
+from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from headgate.core.values import NamedTuple
 from headgate.errors import UsageError
 from headgate.sim.serve_control import Control
 from headgate.sim.serve_manner import draw, parse_wish

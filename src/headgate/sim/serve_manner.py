@@ -11,9 +11,9 @@ A request may ask for something of its own with a marker in its prompt; the last
 import random
 import re
 from math import isfinite
-from typing import NamedTuple
 
 from headgate.core.amounts import parse_duration
+from headgate.core.values import NamedTuple
 from headgate.errors import UsageError
 
 CUTS = ("rst", "eof", "error")

@@ -7,10 +7,10 @@ import time
 from asyncio import Transport
 from collections.abc import Iterator
 from socket import SO_LINGER, SOL_SOCKET
-from typing import NamedTuple
 
 from aiohttp import web
 
+from headgate.core.values import NamedTuple
 from headgate.sim.serve_manner import Script
 from headgate.sim.serve_provider import Provider, Visit
 from headgate.sim.shapes import Dialect, Json, Refusal, Reply

@@ -7,7 +7,9 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from math import ceil
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from headgate.core.values import NamedTuple
 
 Json = dict[str, Any]
 

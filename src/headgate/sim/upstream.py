@@ -9,7 +9,8 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from math import inf
-from typing import NamedTuple
+
+from headgate.core.values import NamedTuple
 
 Steps = tuple[tuple[int, float], ...]
 """A value that changes at times: `((0, 8), (2_400_000, 3))`."""

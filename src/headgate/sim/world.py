@@ -4,8 +4,8 @@ import heapq
 import math
 import random
 from collections.abc import Callable
-from typing import NamedTuple
 
+from headgate.core.values import NamedTuple
 from headgate.sim.governors import Governor, Job
 from headgate.sim.scenario import Scenario
 from headgate.sim.upstream import Answer, Upstream, Usage

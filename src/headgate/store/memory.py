@@ -4,8 +4,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 
 from headgate.core.line import Order
 from headgate.core.pools import Tuned
@@ -40,7 +39,7 @@ class MemoryStore:
         self._clock = clock
         self._offset = time.time_ns() - time.monotonic_ns()
         self.rows = _Rows()
-        self._lock = threading.RLock()
+        self._transaction = _Transaction(self.rows)
 
     def now(self) -> Ms:
         """Milliseconds that pass like time, from what the wall clock said at the beginning."""
@@ -48,20 +47,33 @@ class MemoryStore:
             return Ms(self._clock())
         return Ms((time.monotonic_ns() + self._offset) // 1_000_000)
 
-    @contextmanager
-    def transaction(self, *, write: bool) -> Iterator["_Rows"]:
+    def transaction(self, *, write: bool) -> "_Transaction":
         """Open a transaction, one at a time."""
-        with self._lock:
-            rows = self.rows
-            try:
-                yield rows
-            except BaseException:
-                rows.undo_all()
-                raise
-            rows.forget_undo()
+        return self._transaction
 
     def close(self) -> None:
         """Nothing to let go of."""
+
+
+class _Transaction:
+    """Holds off the others, and undoes all of it if anything goes wrong."""
+
+    def __init__(self, rows: "_Rows") -> None:
+        self._rows = rows
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> "_Rows":
+        self._lock.acquire()
+        return self._rows
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._rows.forget_undo()
+            else:
+                self._rows.undo_all()
+        finally:
+            self._lock.release()
 
 
 class _Rows(JobRows):

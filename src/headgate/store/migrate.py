@@ -7,10 +7,11 @@ note. Up to schema 3 the two were one number, and the file has no such note.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
+from headgate.core.values import NamedTuple
 from headgate.errors import StoreInUseError
 from headgate.ledger.rows import Member
 from headgate.store.pipe import has_reader

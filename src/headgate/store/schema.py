@@ -11,15 +11,16 @@ opens a store. If a newer version was installed over it, it finds the newer vers
 and applies all that it finds: so 1 to 3 must stay there, and no other may be put beside them.
 """
 
-import re
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
 
+from headgate.core.values import NamedTuple
 from headgate.errors import StoreError
 
 _FOLDER = Path(__file__).with_name("sql")
 FOLDERS = (_FOLDER, _FOLDER / "later")
+_LIVES_WITH = "-- lives with: "
 
 
 class Migration(NamedTuple):
@@ -47,19 +48,19 @@ def migrations(folders: Iterable[Path] = FOLDERS) -> tuple[Migration, ...]:
 
 def _read(path: Path) -> Migration:
     text, number = path.read_text(), int(path.name[:4])
-    head = re.match(r"(?:--.*\n)*", text)
-    said = re.findall(r"^-- lives with:(.*)$", head[0] if head else "", flags=re.MULTILINE)
-    oldest = re.fullmatch(r" ([1-9]\d*)", said[0]) if len(said) == 1 else None
-    if oldest is None or int(oldest[1]) > number:
+    head = takewhile(lambda line: line.startswith("--"), text.splitlines())
+    said = [line.removeprefix(_LIVES_WITH) for line in head if line.startswith(_LIVES_WITH)]
+    oldest = int(said[0]) if len(said) == 1 and said[0].isdecimal() else 0
+    if not 1 <= oldest <= number:
         raise StoreError(
             f"the migration {path} does not say which processes it lives with: expected one line "
             f"'-- lives with: N' in its head, with N from 1 to {number}"
         )
-    return Migration(number, int(oldest[1]), text)
+    return Migration(number, oldest, text)
 
 
 def queries() -> Mapping[str, str]:
     """Every named query."""
     text = (_FOLDER / "queries.sql").read_text()
-    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)
-    return {name: query.strip() for name, query in zip(parts[1::2], parts[2::2], strict=True)}
+    parts = (part.partition("\n") for part in text.split("\n-- name: ")[1:])
+    return {name: query.strip() for name, _, query in parts}

@@ -5,7 +5,6 @@ others before it counts. Commits are durable (`synchronous=FULL`).
 """
 
 import os
-import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -243,6 +242,8 @@ def _offset(text: str) -> Ms | None:
 
 def _wait_for_lock(tries: int) -> bool:
     """Wait a moment for another process's transaction to end; a few of them take milliseconds."""
+    import random  # where it is rarely needed
+
     pause = min(0.0002 * (tries + 1), 0.005)
     time.sleep(pause * (0.5 + random.random()))  # noqa: S311 - only spreads the waiters
     return tries * 0.005 < _PATIENCE

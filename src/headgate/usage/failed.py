@@ -1,8 +1,7 @@
 """Why there is no reading."""
 
-from typing import NamedTuple
-
 from headgate.core.times import Seconds
+from headgate.core.values import NamedTuple
 
 
 class Failed(NamedTuple):

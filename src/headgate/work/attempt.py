@@ -11,7 +11,7 @@ import time
 import traceback
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from headgate import config
 from headgate.config.profiles import all_profiles
@@ -20,6 +20,7 @@ from headgate.core.pools import parse_view
 from headgate.core.profiles import Profile, find, resume, session
 from headgate.core.signals import Signal
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
+from headgate.core.values import NamedTuple
 from headgate.core.vigil import Terms, Verdict, Vigil, fit_to_show
 from headgate.errors import HeadgateError, HoldExpiredError
 from headgate.gate import Gate, Lease

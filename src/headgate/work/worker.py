@@ -5,10 +5,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from headgate import config
 from headgate.core.times import Seconds
+from headgate.core.values import NamedTuple
 from headgate.core.views import Event
 from headgate.errors import StoreError
 from headgate.gate import Gate

@@ -15,7 +15,7 @@ leases    leases and resting seats
 jobs      jobs, attempts, what comes after what
 """
 
-import random
+import time
 from collections.abc import Iterable
 
 from headgate.core.pools import Tuned
@@ -39,7 +39,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
     def __init__(self, tables: Tables) -> None:
         super().__init__(tables)
         self._known_uid = ""
-        self._untrimmed = random.randrange(_TRIM_EVERY)  # noqa: S311 - spreads the work
+        self._untrimmed = time.monotonic_ns() % _TRIM_EVERY  # spreads the work
         self.begin()
 
     def begin(self) -> None:

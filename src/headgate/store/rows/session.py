@@ -1,7 +1,9 @@
 """What is asked of the tables and what is given to them, in as few round trips as possible."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from headgate.core.values import NamedTuple
 
 Row = tuple[Any, ...]
 
