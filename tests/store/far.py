@@ -35,8 +35,8 @@ class CountingTables(SqliteTables):
         return super().answer(name, values)
 
     def ask(self, changes: Sequence[Statement], questions: Sequence[Statement]) -> list[list[Row]]:
-        changed = tuple(one.name for one in changes)
-        self.trips.append(Trip(changed, tuple(one.name for one in questions)))
+        changed = tuple(one[0] for one in changes)
+        self.trips.append(Trip(changed, tuple(one[0] for one in questions)))
         return super().ask(changes, questions)
 
 

@@ -1,7 +1,6 @@
 """Ask for seats, settle the line, hand seats to the next."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 from headgate.core import line, seats
 from headgate.core.amounts import priority_class
@@ -130,8 +129,14 @@ def settle(ledger: Ledger) -> None:
     if not lanes:
         return
 
+    gone: set[str] = set()
+
+    def lose(member: str) -> None:
+        gone.add(member)
+        leave.drop_tickets(ledger, member)
+
     def follow(lane: int, after: Order | None) -> Head | Reason | None:
-        return next_head(ledger, lanes[lane], after, lost=partial(leave.drop_tickets, ledger))
+        return next_head(ledger, lanes[lane], after, lost=lose)
 
     outcome = Outcome()
     for decision in line.decisions(lanes, ledger.use, ledger.now, follow):
@@ -139,7 +144,8 @@ def settle(ledger: Ledger) -> None:
         if isinstance(decision, Granted):
             _grant_ticket(ledger, decision.head, lanes[decision.head.lane])
     ledger.blocked = outcome.blocked
-    if outcome.again:
+    ledger.settled()  # grants let nobody else in
+    if outcome.again or gone:  # seats may have been kept for those who are gone
         ledger.reconsider()
     for head in outcome.overtaken.values():
         ledger.tx.set_overtaken(head.id, _write_times(head.overtaken))

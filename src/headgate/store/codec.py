@@ -206,9 +206,7 @@ def read_lease(row: Sequence[Any]) -> Lease:
     return Lease._make((*first, end, sent, answer, tokens, job, life))
 
 
-def write_lease(lease: Lease) -> Columns:
-    """A lease by the names of its columns."""
-    named = lease._asdict()
-    named["state"] = write_answer(named.pop("answer"))
-    named["cancel"] = write_end_request(lease.cancel)
-    return named
+def write_lease(lease: Lease) -> tuple[Any, ...]:
+    """A row of `lease`."""
+    *first, cancel, sent, answer, tokens, job, life = lease
+    return (*first, write_end_request(cancel), sent, write_answer(answer), tokens, job, life)

@@ -63,20 +63,20 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         jobs = sorted(expected.jobs)
         answers = self._ask_all(
             [
-                Statement("tuned"),
-                Statement("lanes"),
-                Statement("fronts", (FRONT,)),
-                Statement("held"),
-                Statement("families"),
-                Statement("recent", (expected.since,)),
-                Statement("rests"),
-                Statement("members"),
-                Statement("last_id"),
-                *(Statement("note", (name,)) for name in notes),
-                *(Statement("lease", (id,)) for id in ids),
-                *(Statement("job", (id,)) for id in jobs),
-                *(Statement("attempts", (id,)) for id in jobs),
-                *(Statement("needed_by", (id,)) for id in jobs),
+                ("tuned", ()),
+                ("lanes", ()),
+                ("fronts", (FRONT,)),
+                ("held", ()),
+                ("families", ()),
+                ("recent", (expected.since,)),
+                ("rests", ()),
+                ("members", ()),
+                ("last_id", ()),
+                *(("note", (name,)) for name in notes),
+                *(("lease", (id,)) for id in ids),
+                *(("job", (id,)) for id in jobs),
+                *(("attempts", (id,)) for id in jobs),
+                *(("needed_by", (id,)) for id in jobs),
             ]
         )
         rest = iter(answers)
@@ -184,7 +184,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         if not asked:
             return None
         self._put_off()
-        answers = self._ask_all([Statement("history", (key,)) for key in asked])
+        answers = self._ask_all([("history", (key,)) for key in asked])
         found = {
             key: History._make(rows[0]) for key, rows in zip(asked, answers, strict=True) if rows
         }

@@ -29,7 +29,7 @@ class LeaseRows(Session):
 
     def add_lease(self, row: Lease) -> None:
         self._count_in(row)
-        self._change_columns("add_lease", codec.write_lease(row))
+        self._change("add_lease", *codec.write_lease(row))
 
     def drop_lease(self, id: int) -> Lease | None:
         if id not in self._leases:  # one question instead of a question and a change
@@ -49,7 +49,7 @@ class LeaseRows(Session):
         if before is not None:
             self._count_out(before)
             self._count_in(row)
-            self._change_columns("change_lease", codec.write_lease(row))
+            self._change("change_lease", *codec.write_lease(row))
 
     def _count_in(self, row: Lease) -> None:
         self._leases[row.id] = row

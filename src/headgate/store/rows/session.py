@@ -3,16 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from headgate.core.values import NamedTuple
-
 Row = tuple[Any, ...]
 
 
-class Statement(NamedTuple):
-    """A named query or change, as it stands in `queries.sql`, with its values."""
-
-    name: str
-    values: Sequence[Any] | Mapping[str, Any] = ()
+Statement = tuple[str, Sequence[Any] | Mapping[str, Any]]
+"""The name of a query or change in `queries.sql`, with its values."""
 
 
 class Tables(Protocol):
@@ -56,7 +51,7 @@ class Session:
         """The rows that a question brings, after all changes so far."""
         if not self._changes:
             return self._tables.answer(name, values)
-        return self._ask_all((Statement(name, values),))[0]
+        return self._ask_all(((name, values),))[0]
 
     def _ask_all(self, questions: Sequence[Statement]) -> list[list[Row]]:
         changes, self._changes = self._changes, []
@@ -68,10 +63,10 @@ class Session:
         return int(rows[0][0]) if rows else 0
 
     def _change(self, name: str, *values: Any) -> None:  # noqa: ANN401 - as above
-        self._changes.append(Statement(name, values))
+        self._changes.append((name, values))
 
     def _change_columns(self, name: str, columns: Mapping[str, Any]) -> None:
-        self._changes.append(Statement(name, columns))
+        self._changes.append((name, columns))
 
 
 def firsts(rows: Iterable[Row]) -> list[Any]:

@@ -101,8 +101,7 @@ SELECT count(*) FROM ticket
 WHERE lane = ? AND (urgency, since, id) >= (?, ?, ?) AND (urgency, since, id) < (?, ?, ?)
 
 -- name: add_lease
-INSERT INTO lease VALUES (:id, :machine, :key, :cls, :urgency, :weight, :task, :member, :label,
-    :marked, :granted, :chain, :lender, :pid, :cancel, :sent, :state, :tokens, :job, :life)
+INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: drop_lease
 DELETE FROM lease WHERE id = ?
@@ -130,9 +129,7 @@ SELECT machine, key, cls, sum(weight), count(*), chain <> 0 AS chained FROM leas
 GROUP BY machine, key, cls, chained
 
 -- name: change_lease
-UPDATE lease SET member = :member, life = :life, chain = :chain, lender = :lender, pid = :pid,
-    cancel = :cancel, state = :state, tokens = :tokens
-WHERE id = :id
+REPLACE INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: rests
 SELECT place, seats, until, keep, granted, released, completed FROM rest
