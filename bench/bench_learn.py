@@ -22,12 +22,12 @@ from common import Figure, folder, micro, ratio
 
 from headgate import Gate
 from headgate.config import Watched
-from headgate.core import readings
-from headgate.core.kept import LEARNED, SIGHT
-from headgate.core.law import Bar, Learned
-from headgate.core.pools import LEARN, OFF, Declared, Tuned, UsageSource
-from headgate.core.readings import LAGS, SETTLES, Guess, Sight
-from headgate.core.signals import ACCEPTED, CONCURRENCY, Reading, Signal
+from headgate.core.admission.pools import LEARN, OFF, Declared, Tuned, UsageSource
+from headgate.core.answers.signals import ACCEPTED, CONCURRENCY, Reading, Signal
+from headgate.core.learning import usage_readings
+from headgate.core.learning.control_law import Bar, Learned
+from headgate.core.learning.usage_readings import LAGS, SETTLES, Guess, Sight
+from headgate.core.stored_text.contents import LEARNED, SIGHT
 from headgate.core.times import Ms
 from headgate.gate.lease import Lease
 from headgate.ledger import admit, learn, leave, outlook
@@ -39,7 +39,7 @@ from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
 
 POOL, KEY, SEATS, HOST_SEATS = "bench/*", "bench/model", 64, 100
-COOLDOWN, STEP, EVERY, HELD = Ms(readings.KEEP), 1_000, Ms(2_000), 4
+COOLDOWN, STEP, EVERY, HELD = Ms(usage_readings.KEEP), 1_000, Ms(2_000), 4
 AIM = "<= 1.3x"
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from common import Figure, folder, micro
 
-from headgate.core.pools import OFF, Declared
+from headgate.core.admission.pools import OFF, Declared
 from headgate.core.times import Ms, Seconds
 from headgate.gate.roll import HomeRoll
 from headgate.ledger import admit, leave, look

@@ -6,10 +6,10 @@ Usage: `python tools/jobstates.py`. A test fails while the docs say something el
 from collections.abc import Iterable
 from pathlib import Path
 
-from headgate.core.jobstates import TRANSITIONS, Event, State
+from headgate.core.jobs.states import TRANSITIONS, Event, State
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "jobs.md"
-BEGIN = "<!-- Made from src/headgate/core/jobstates.py by tools/jobstates.py: -->"
+BEGIN = "<!-- Made from src/headgate/core/jobs/states.py by tools/jobstates.py: -->"
 END = "<!-- End of what tools/jobstates.py made. -->"
 _OVER = "ended"
 

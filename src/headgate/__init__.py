@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headgate.core.plans import Candidate, Plan, Verdict
-    from headgate.core.views import (
+    from headgate.core.admission.candidates import Candidate, Plan, Verdict
+    from headgate.core.views.snapshots import (
         Capacity,
         Event,
         Past,
@@ -82,13 +82,13 @@ def __getattr__(name: str) -> object:
     """Load a public name when it is first used: the command line needs few of them."""
     if name not in __all__:
         raise AttributeError(f"module 'headgate' has no attribute {name!r}")
-    module = "headgate.core.views"
+    module = "headgate.core.views.snapshots"
     if name.endswith("Error"):
         module = "headgate.errors"
     elif name in {"Gate", "Lease", "Slot"}:
         module = "headgate.gate"
     elif name in {"Candidate", "Plan", "Verdict"}:
-        module = "headgate.core.plans"
+        module = "headgate.core.admission.candidates"
     found: object = getattr(import_module(module), name)
     return found
 

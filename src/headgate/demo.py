@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 
 from headgate.core.amounts import show_seconds
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.core.values import NamedTuple
-from headgate.core.views import Queue, Status
+from headgate.core.views.snapshots import Queue, Status
 from headgate.gate import Gate
 
 OPUS, SONNET = "anthropic/claude-opus-4-6", "anthropic/claude-sonnet-4-6"

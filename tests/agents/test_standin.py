@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.classify import classify_line
-from headgate.core.signals import OVERLOADED, REFUSALS
+from headgate.core.answers.classify import classify_line
+from headgate.core.answers.signals import OVERLOADED, REFUSALS
 from headgate.core.times import Seconds
 from tests.agents.stage import QUICK, Provider, sessions, shim, standin
 from tests.support import Box, Program, gone, until

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.jobstates import ENDED
+from headgate.core.jobs.states import ENDED
 from tests.agents.stage import QUICK, Provider, sessions, shim
 from tests.support import HEADGATE, Program, until
 from tests.work.conftest import JobBox

@@ -19,7 +19,7 @@ from headgate.cli import doctor, draw
 from headgate.config import Config, load
 from headgate.core.keys import matches
 from headgate.core.times import Ms, Seconds
-from headgate.core.views import PoolStatus, Status
+from headgate.core.views.snapshots import PoolStatus, Status
 from headgate.doctor import (
     Finding,
     Report,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from headgate.cli import draw, queue, why
-from headgate.core import shapes
 from headgate.core.times import Seconds
-from headgate.core.views import AttemptStatus, JobStatus, Queue, Running, Waiting
+from headgate.core.views import json_shapes
+from headgate.core.views.snapshots import AttemptStatus, JobStatus, Queue, Running, Waiting
 from tests.cli.golden.compare import Ask, asking, check, timeless
 from tests.support import HEADGATE, STEADY, until
 from tests.work.conftest import JobBox
@@ -230,7 +230,7 @@ def test_wait_json(box: JobBox) -> None:
         (bad, "failed", "7:0"),
         (good, "done", "0:0"),
     ]
-    assert list(rows[0]) == ["schema", *shapes.WORK]
+    assert list(rows[0]) == ["schema", *json_shapes.WORK]
 
 
 def test_wait_gives_up_when_told_to(box: JobBox) -> None:
@@ -284,7 +284,7 @@ def test_hold_release_move_and_retry(box: JobBox) -> None:
     assert moved.err == f"headgate: job {second} is queued, position 1: {NO_WORKER}\n"
     (row,) = box.asked("move", str(first), "-p", "interactive")
     assert (row["position"], row["priority"], row["state"]) == (1, 10, "queued")
-    assert list(row) == ["schema", *shapes.WORK]
+    assert list(row) == ["schema", *json_shapes.WORK]
     box.headgate("cancel", str(first))
     again = f"headgate: job {first} is queued, position 1: {NO_WORKER}\n"
     assert box.ask("retry", str(first)) == (0, "", again)

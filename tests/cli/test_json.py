@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
-from headgate.core import oldnames
+from headgate.core.views import old_json_names
 from tests.cli.golden.compare import Ask, asking, check
 from tests.cli.showing import MAPS, VERBS, scene, show, timeless
 from tests.support import HEADGATE, Box
@@ -21,14 +21,14 @@ BEFORE = json.loads((Path(__file__).parent / "golden" / "json-before.txt").read_
 OWN = {"doctor", "probe"}
 """Verbs whose answer depends on the machine."""
 WARNED = {
-    "events": oldnames.EVENT,
-    **dict.fromkeys(("queue", "queue-all"), oldnames.QUEUE),
-    **{verb: oldnames.WHY for verb in VERBS if verb.startswith("why")},
-    "cancel": oldnames.OUTCOME,
-    "status": oldnames.STATUS,
-    **dict.fromkeys(("notify-list", "notify-test"), oldnames.TARGETS),
-    "doctor": oldnames.FINDINGS,
-    "probe": oldnames.COPIES,
+    "events": old_json_names.EVENT,
+    **dict.fromkeys(("queue", "queue-all"), old_json_names.QUEUE),
+    **{verb: old_json_names.WHY for verb in VERBS if verb.startswith("why")},
+    "cancel": old_json_names.OUTCOME,
+    "status": old_json_names.STATUS,
+    **dict.fromkeys(("notify-list", "notify-test"), old_json_names.TARGETS),
+    "doctor": old_json_names.FINDINGS,
+    "probe": old_json_names.COPIES,
 }
 TOLD = {"notify-list", "notify-test", "config-check"}
 
@@ -102,7 +102,7 @@ def test_the_old_names_live_on(
     lines = [line for line in said.err.splitlines() if "HEADGATE_SCHEMA" in line]
     expected = [f"headgate: {WARNED[verb].warning()}"] if verb in WARNED else []
     if verb in TOLD:
-        expected.append(f"headgate: what [[notify]] tells: {oldnames.MESSAGE.warning()}")
+        expected.append(f"headgate: what [[notify]] tells: {old_json_names.MESSAGE.warning()}")
     assert lines == expected
 
 

@@ -12,9 +12,9 @@ import pytest
 from headgate import Gate
 from headgate.cli import draw, limits
 from headgate.cli.events import event_line
-from headgate.core import shapes
 from headgate.core.times import Ms, Seconds
-from headgate.core.views import Event, PoolStatus, UpstreamStatus
+from headgate.core.views import json_shapes
+from headgate.core.views.snapshots import Event, PoolStatus, UpstreamStatus
 from tests.cli.golden.compare import Ask, asking, check, timeless
 from tests.support import LONG, Box, Program, until
 
@@ -142,9 +142,9 @@ def test_limits_show_how_pools_adapt() -> None:
         ),
     ]
     check("limits-learning", "\n".join(limits.lines(pools, PLAIN, NOON)) + "\n")
-    found = shapes.settings(pools[-1])
+    found = json_shapes.settings(pools[-1])
     assert (found["lag_ms"], found["tpm"], found["next_probe"]) == (900, 40_000, None)
-    assert shapes.settings(LEARNED)["next_probe"] == "2023-11-14T23:13:20.000Z"
+    assert json_shapes.settings(LEARNED)["next_probe"] == "2023-11-14T23:13:20.000Z"
 
 
 def test_a_pool_can_be_told_to_learn(box: Box, ask: Ask) -> None:

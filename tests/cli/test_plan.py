@@ -11,7 +11,7 @@ import pytest
 
 from headgate import Gate
 from headgate.cli import plan
-from headgate.core.plans import Candidate
+from headgate.core.admission.candidates import Candidate
 from headgate.errors import UsageError
 from tests.cli.golden.compare import Ask, asking, check, timeless
 from tests.support import HEADGATE, LONG, STEADY, Box

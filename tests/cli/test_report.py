@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from headgate import Gate
-from headgate.core.signals import CONCURRENCY, KINDS, OVERLOADED, QUOTA, RATE
+from headgate.core.answers.signals import CONCURRENCY, KINDS, OVERLOADED, QUOTA, RATE
 from tests.cli.golden.compare import Ask, asking
 from tests.support import HEADGATE, Box, pool_of
 

@@ -19,9 +19,9 @@ import pytest
 
 from headgate import Gate, HeadgateError
 from headgate.cli import capacity, draw, queue, status, why
-from headgate.core import shapes
 from headgate.core.times import Ms, Seconds
-from headgate.core.views import (
+from headgate.core.views import json_shapes
+from headgate.core.views.snapshots import (
     Capacity,
     Past,
     PoolStatus,
@@ -176,11 +176,11 @@ def test_status_json_keeps_the_contract(busy: Gate, box: Box) -> None:
     busy.pause("openai", "2m")
     busy.pause("umans")
     said = json.loads(box.headgate("status", "--json"))
-    assert list(said) == ["schema", *shapes.STATUS]
+    assert list(said) == ["schema", *json_shapes.STATUS]
     assert (said["total_running"], said["total_waiting"]) == (3, 2)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", said["at"])
     pools = {row["pool"]: row for row in said["pools"]}
-    assert list(pools["host"]) == list(shapes.POOL)
+    assert list(pools["host"]) == list(json_shapes.POOL)
     assert pools["host"]["in_use"] == pools["host"]["limit"] == 3
     assert pools["host"]["paused_until"] is None
     assert pools["openai"]["paused_until"] > said["at"]
@@ -271,16 +271,16 @@ def test_queue_pages(busy: Gate, ask: Ask) -> None:
 def test_queue_json_keeps_the_contract(busy: Gate, ask: Ask) -> None:
     """Each promised field is there; times are text and durations seconds."""
     said = json.loads(ask("queue", "--json").out)
-    assert list(said) == ["schema", *shapes.QUEUE]
+    assert list(said) == ["schema", *json_shapes.QUEUE]
     assert (said["total_running"], said["total_waiting"]) == (3, 2)
     first, second = said["waiting"]
-    assert list(first) == list(shapes.WORK)
+    assert list(first) == list(json_shapes.WORK)
     assert (first["type"], first["state"]) == ("slot", "queued")
     assert (first["task"], first["position"], first["code"]) == ("first", 1, "pool_full")
     assert (second["task"], second["priority"], second["weight"]) == ("second", -10, 2)
     assert first["since"].endswith("Z")
     assert first["waited"] >= 0
-    assert list(said["running"][0]) == list(shapes.WORK)
+    assert list(said["running"][0]) == list(json_shapes.WORK)
 
 
 def test_capacity_answers_with_its_exit_code(busy: Gate, box: Box) -> None:
@@ -298,7 +298,7 @@ def test_capacity_answers_with_its_exit_code(busy: Gate, box: Box) -> None:
 
 def test_capacity_json_keeps_the_contract(ask: Ask, box: Box) -> None:
     """Each promised field is there, in every state."""
-    fields = ["schema", *shapes.CAPACITY]
+    fields = ["schema", *json_shapes.CAPACITY]
     said = ask("capacity", f"  {OPUS.title()}".replace("/C", "/c"), "--json")
     assert list(json.loads(said.out)) == fields
     box.gate().pause("anthropic", "2m", note="quota")
@@ -428,7 +428,7 @@ def test_events_json_is_one_object_per_line(box: Box, ask: Ask) -> None:
     with box.gate() as gate, gate.slot("a/b", task="t"):
         pass
     granted, released = map(json.loads, ask("events", "--json").out.splitlines())
-    assert list(granted) == ["schema", *shapes.EVENT]
+    assert list(granted) == ["schema", *json_shapes.EVENT]
     assert (granted["event"], granted["work"], granted["task"]) == ("granted", 1, "t")
     assert released["at"].endswith("Z")
 
@@ -555,8 +555,8 @@ def test_a_look_loads_nothing_heavy(box: Box) -> None:
     """Agents call status and capacity often: nothing slow to import sneaks in."""
     heavy = (
         "aiohttp asyncio dataclasses datetime difflib http inspect json logging psutil ssl "
-        "subprocess tempfile tomllib unicodedata headgate.core.classify headgate.core.verdicts "
-        "headgate.sim headgate.usage"
+        "subprocess tempfile tomllib unicodedata headgate.core.answers.classify "
+        "headgate.core.answers.builtin_rules headgate.sim headgate.usage"
     )
     for words in (["status"], ["capacity", OPUS]):
         script = (

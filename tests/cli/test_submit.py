@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core import shapes
+from headgate.core.views import json_shapes
 from tests.cli.golden.compare import Ask, asking
 from tests.support import HEADGATE, STEADY
 from tests.work.conftest import JobBox
@@ -58,7 +58,7 @@ def test_submit_json_keeps_the_contract(box: JobBox) -> None:
     said = box.ask("submit", "--json", *words, "--", "/bin/echo", "secret prompt")
     assert said.err == ""
     job = json.loads(said.out)
-    assert list(job) == ["schema", *shapes.WORK]
+    assert list(job) == ["schema", *json_shapes.WORK]
     assert "secret" not in said.out
     expected = {
         "id": 1,

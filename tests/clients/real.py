@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
-from headgate.core.classify import classify_line
-from headgate.core.signals import Signal
+from headgate.core.answers.classify import classify_line
+from headgate.core.answers.signals import Signal
 from tests.support import Box
 
 ROOT = Path(__file__).parents[2]

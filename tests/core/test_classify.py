@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.classify import Response, classify, classify_line
-from headgate.core.rules import NONE, Rule, parse_rules
-from headgate.core.signals import (
+from headgate.core.answers.answer_rules import NONE, Rule, parse_rules
+from headgate.core.answers.builtin_rules import ANSWERS, BUILTIN
+from headgate.core.answers.classify import Response, classify, classify_line
+from headgate.core.answers.retry_after import Meter, Meters, meters
+from headgate.core.answers.signals import (
     ACCEPTED,
     CONCURRENCY,
     KINDS,
@@ -21,8 +23,6 @@ from headgate.core.signals import (
     Signal,
 )
 from headgate.core.times import Ms, Seconds
-from headgate.core.verdicts import ANSWERS, BUILTIN
-from headgate.core.waits import Meter, Meters, meters
 from headgate.errors import ConfigError
 
 NOW = Seconds(1_790_000_000.0)  # 2026-09-21T14:13:20Z

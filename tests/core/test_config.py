@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from headgate.config import GRACE, Config, Watched, default_path, find, load
 from headgate.config.check import parse
 from headgate.config.template import TEMPLATE
-from headgate.core.pools import COOLDOWN, DEFAULTS, LEARN, Declared, UsageSource, book
-from headgate.core.strain import AGENT_MEMORY
-from headgate.core.terms import JobTerms, Terms
+from headgate.core.admission.pools import COOLDOWN, DEFAULTS, LEARN, Declared, UsageSource, book
+from headgate.core.host.pressure import AGENT_MEMORY
+from headgate.core.jobs.run_limits import JobTerms, Terms
 from headgate.core.times import Ms
 from headgate.errors import ConfigError
 
@@ -618,7 +618,8 @@ def test_the_heavy_imports_wait() -> None:
     program = textwrap.dedent(
         """
         import sys, headgate.config
-        print(*{"tomllib", "difflib", "dataclasses", "headgate.core.verdicts"} & set(sys.modules))
+        heavy = {"tomllib", "difflib", "dataclasses", "headgate.core.answers.builtin_rules"}
+        print(*heavy & set(sys.modules))
         """
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

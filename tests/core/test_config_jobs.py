@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from headgate.config import load
 from headgate.config.check import parse
 from headgate.core.amounts import parse_size
-from headgate.core.terms import JobTerms, Terms
+from headgate.core.jobs.run_limits import JobTerms, Terms
 from headgate.core.times import Ms
 from headgate.errors import ConfigError, UsageError
 

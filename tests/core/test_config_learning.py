@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from headgate.config import GRACE, Config, load
 from headgate.config.check import parse
 from headgate.config.words import hide, key_like
-from headgate.core.pools import Declared, UsageSource
-from headgate.core.rules import Rule
+from headgate.core.admission.pools import Declared, UsageSource
+from headgate.core.answers.answer_rules import Rule
 from headgate.core.times import Ms
 from headgate.errors import ConfigError
 
@@ -764,10 +764,11 @@ def test_rules_are_imported_only_for_a_file_that_has_some() -> None:
         parse('''[pools.umans]
         usage = { kind = "json", url = "https://a/b", used = "n", key_env = "K" }
         observe = [{ process = "claude" }]''', "c.toml")
-        heavy = {"headgate.core.rules", "headgate.core.verdicts", "headgate.core.classify"}
+        names = ("answer_rules", "builtin_rules", "classify")
+        heavy = {f"headgate.core.answers.{name}" for name in names}
         print(*heavy & set(sys.modules))
         parse("[[classify]]\\nstatus = 429\\nsignal = 'none'", "c.toml")
-        print("headgate.core.rules" in sys.modules)
+        print("headgate.core.answers.answer_rules" in sys.modules)
         """
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.jobs import Job, Spec, Why, change, dump, submitted
-from headgate.core.jobstates import (
+from headgate.core.jobs.job import Job, Spec, Why, change, dump, submitted
+from headgate.core.jobs.states import (
     ENDED,
     TRANSITIONS,
     Effect,
@@ -181,7 +181,7 @@ def test_the_docs_show_the_table() -> None:
 
 
 def test_states_change_in_one_place_only() -> None:
-    """No module beside `core/jobs.py` sets the state of a job that is there."""
+    """No module beside `core/jobs/job.py` sets the state of a job that is there."""
     setting = {
         str(path.relative_to(SOURCE))
         for path, call in _calls()
@@ -189,7 +189,7 @@ def test_states_change_in_one_place_only() -> None:
         and call.func.attr == "_replace"
         and any(word.arg == "state" for word in call.keywords)
     }
-    assert setting == {"core/jobs.py"}
+    assert setting == {"core/jobs/job.py"}
     making = {
         str(path.relative_to(SOURCE))
         for path, call in _calls()

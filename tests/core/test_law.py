@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core import kept, law
-from headgate.core.law import (
+from headgate.core.learning import control_law
+from headgate.core.learning.control_law import (
     CONFIRM,
     DEAR,
     FREE,
@@ -24,7 +24,8 @@ from headgate.core.law import (
     Sent,
     Step,
 )
-from headgate.core.texts import Unreadable
+from headgate.core.stored_text import contents
+from headgate.core.stored_text.formats import Unreadable
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 NOW = 1_000 * HOUR
@@ -49,10 +50,12 @@ class Account:
     def ask(self, seats: int = 1, *, cooling: bool = False) -> str:
         """Send one if the law lets it."""
         level = self.level() + seats
-        found = law.opening(self.it, Step(level, seats, len(self.pending)), self.pace, self.now)
+        found = control_law.opening(
+            self.it, Step(level, seats, len(self.pending)), self.pace, self.now
+        )
         if found in {OPEN, PROBE}:
             self.last += 1
-            sent = law.send(self.it, level, cooling=cooling, now=self.now)
+            sent = control_law.send(self.it, level, cooling=cooling, now=self.now)
             assert sent.probe == (found == PROBE)
             if sent.probe:
                 assert not self.it.probe, "two probes at once"
@@ -66,18 +69,20 @@ class Account:
 
     def accept(self, id: int) -> None:
         self.pending.discard(id)
-        self.it = law.accept(self._recall(id), self.flying[id][0], self.now)
+        self.it = control_law.accept(self._recall(id), self.flying[id][0], self.now)
 
     def refuse(self, id: int) -> int | None:
         self.pending.discard(id)
-        self.it, wait = law.refuse(self._recall(id), self.flying[id][0], self.pace, self.now)
+        self.it, wait = control_law.refuse(
+            self._recall(id), self.flying[id][0], self.pace, self.now
+        )
         return wait
 
     def end(self, id: int) -> None:
         self.pending.discard(id)
         self.it = self._recall(id)
         sent, _ = self.flying.pop(id)
-        self.pace = law.keep_pace(self.pace, 30_000, after=sent.after)
+        self.pace = control_law.keep_pace(self.pace, 30_000, after=sent.after)
 
 
 moves = st.lists(
@@ -153,20 +158,20 @@ def check(move: str, before: Learned, after: Learned, sent: Sent, id: int) -> No
 @settings(max_examples=300)
 def test_whatever_upstream_answers(base: int | None, history: list[tuple[str, int]]) -> None:
     """Limits stay in bounds, one probe is out, stale answers change nothing but the count."""
-    play(law.begin(base), history)
+    play(control_law.begin(base), history)
 
 
 @given(bases, moves)
 def test_what_was_learned_can_be_kept(base: int | None, history: list[tuple[str, int]]) -> None:
     """What is written comes back the same."""
-    account = play(law.begin(base), history)
-    assert kept.LEARNED._read(kept.LEARNED.write(account.it)) == account.it
+    account = play(control_law.begin(base), history)
+    assert contents.LEARNED._read(contents.LEARNED.write(account.it)) == account.it
     for sent, _ in account.flying.values():
-        assert kept.read_sent(kept.write_sent([("a/*", sent)])) == (("a/*", sent),)
-    pace = kept.PACE.read(kept.PACE.write(account.pace))
+        assert contents.read_sent(contents.write_sent([("a/*", sent)])) == (("a/*", sent),)
+    pace = contents.PACE.read(contents.PACE.write(account.pace))
     assert pace == pytest.approx(account.pace, rel=1e-8), "it has nine digits"
-    assert isinstance(pace, law.Pace)
-    assert kept.PACE.read(kept.PACE.write(pace)) == pace
+    assert isinstance(pace, control_law.Pace)
+    assert contents.PACE.read(contents.PACE.write(pace)) == pace
 
 
 @pytest.mark.parametrize(
@@ -188,26 +193,26 @@ def test_what_was_learned_can_be_kept(base: int | None, history: list[tuple[str,
         "[4, 4, 0, 4, 0, 0, 0, 5]",
         "[4, 4, 0, 4, 0, 0, 0, [5]]",
         "[4, 4, 0, 4, 0, 0, 0, [[1, 2]]]",
-        json.dumps([*law.begin(4), "one more"]),
+        json.dumps([*control_law.begin(4), "one more"]),
         "[" * 100_000,
     ],
 )
 def test_garbage_is_unreadable(text: str) -> None:
     """What cannot have been written by this version is not taken for something learned."""
-    assert kept.LEARNED.read(text) == Unreadable(text)
+    assert contents.LEARNED.read(text) == Unreadable(text)
 
 
 def test_the_beginning() -> None:
     """A limit that somebody gave is trusted; where none is known, two to begin with."""
-    assert law.begin(4) == Learned(4, 4)
-    found = law.begin(None)
+    assert control_law.begin(4) == Learned(4, 4)
+    found = control_law.begin(None)
     assert (found.limit, found.base) == (2, 0)
-    assert law.opening(found, Step(2, 1, 1), NO_PACE, NOW) == OPEN
+    assert control_law.opening(found, Step(2, 1, 1), NO_PACE, NOW) == OPEN
     found = found._replace(sure=0, answered=True)
-    assert law.opening(law.begin(4), Step(4, 1, 3), NO_PACE, NOW) == OPEN
-    assert law.opening(found, Step(1), NO_PACE, NOW) == OPEN
-    assert law.opening(found, Step(2, 1, 1), NO_PACE, NOW) == CONFIRM
-    assert law.opening(found, Step(2, 1, 0), NO_PACE, NOW) == OPEN
+    assert control_law.opening(control_law.begin(4), Step(4, 1, 3), NO_PACE, NOW) == OPEN
+    assert control_law.opening(found, Step(1), NO_PACE, NOW) == OPEN
+    assert control_law.opening(found, Step(2, 1, 1), NO_PACE, NOW) == CONFIRM
+    assert control_law.opening(found, Step(2, 1, 0), NO_PACE, NOW) == OPEN
 
 
 LEARNED = Learned(4, 8, best=6, sure=4, epoch=3, answered=True)
@@ -234,22 +239,22 @@ LEARNED = Learned(4, 8, best=6, sure=4, epoch=3, answered=True)
 )
 def test_who_may_enter(it: Learned, step: Step, expected: str) -> None:
     """Up to the limit everybody, one above it a single probe, never above what somebody said."""
-    assert law.opening(it, step, NO_PACE, NOW) == expected
+    assert control_law.opening(it, step, NO_PACE, NOW) == expected
 
 
 def test_a_bar_holds_to_the_moment() -> None:
     """A level that failed, and all above it, are shut until the time is over."""
     it = LEARNED._replace(bars=(Bar(5, 1.0, NOW, NOW + HOUR),))
-    assert law.opening(it, Step(5), NO_PACE, NOW + HOUR - 1) == SHUT
-    assert law.opening(it, Step(7, 7), NO_PACE, NOW + HOUR - 1) == SHUT
-    assert law.opening(it, Step(5), NO_PACE, NOW + HOUR) == PROBE
-    assert law.reopens(it, NOW) == NOW + HOUR
-    assert law.reopens(it, NOW + HOUR) is None
+    assert control_law.opening(it, Step(5), NO_PACE, NOW + HOUR - 1) == SHUT
+    assert control_law.opening(it, Step(7, 7), NO_PACE, NOW + HOUR - 1) == SHUT
+    assert control_law.opening(it, Step(5), NO_PACE, NOW + HOUR) == PROBE
+    assert control_law.reopens(it, NOW) == NOW + HOUR
+    assert control_law.reopens(it, NOW + HOUR) is None
     above = LEARNED._replace(bars=(Bar(6, 1.0, NOW, NOW + HOUR),))
-    assert law.opening(above, Step(5), NO_PACE, NOW) == PROBE
-    assert law.reopens(above, NOW) is None
+    assert control_law.opening(above, Step(5), NO_PACE, NOW) == PROBE
+    assert control_law.reopens(above, NOW) is None
     two = LEARNED._replace(bars=(Bar(4, 1.0, NOW, NOW + 9), Bar(5, 1.0, NOW, NOW + 5)))
-    assert law.reopens(two, NOW) == NOW + 9
+    assert control_law.reopens(two, NOW) == NOW + 9
 
 
 def paces(clean: float, after: float, count: int = 50, served: int = 0) -> Pace:
@@ -258,7 +263,7 @@ def paces(clean: float, after: float, count: int = 50, served: int = 0) -> Pace:
     for index in range(count):
         for seconds, late in ((clean, False), (after, True)):
             took = round(seconds * (900 + index * 7 % 11 * 20))
-            pace = law.keep_pace(pace, took, after=late)
+            pace = control_law.keep_pace(pace, took, after=late)
     return pace._replace(served=served or pace.served)
 
 
@@ -277,28 +282,30 @@ def paces(clean: float, after: float, count: int = 50, served: int = 0) -> Pace:
 )
 def test_the_price_of_a_refusal(clean: float, after: float, count: int, expected: str) -> None:
     """Refusals are dear where the requests that follow them are slower, if enough were seen."""
-    assert law.price(paces(clean, after, count)) == expected
+    assert control_law.price(paces(clean, after, count)) == expected
 
 
 def test_few_and_scattered_requests_tell_no_price() -> None:
     """Where times differ widely, a small difference between their means says nothing."""
     pace = Pace(20, 10, 10.0, 1.0, 10, 10.2, 1.0)
-    assert law.price(pace) == UNKNOWN
-    assert law.price(pace._replace(clean_spread=0.0001, after_spread=0.0001)) == FREE
+    assert control_law.price(pace) == UNKNOWN
+    assert control_law.price(pace._replace(clean_spread=0.0001, after_spread=0.0001)) == FREE
 
 
 def test_the_pace_follows() -> None:
     """Means are those of the logarithms; beyond some hundreds the old ones are forgotten."""
-    pace = law.keep_pace(law.keep_pace(Pace(), 100, after=False), 10_000, after=False)
+    pace = control_law.keep_pace(
+        control_law.keep_pace(Pace(), 100, after=False), 10_000, after=False
+    )
     assert pace.served == pace.clean == 2
     assert pace.clean_mean == pytest.approx(6.9078, abs=1e-3)
     assert pace.clean_spread == pytest.approx(5.3019, abs=1e-3)
     assert pace.after == 0
     for _ in range(4_000):
-        pace = law.keep_pace(pace, 10, after=False)
+        pace = control_law.keep_pace(pace, 10, after=False)
     assert pace.clean_mean == pytest.approx(2.3026, abs=1e-2)
     assert (pace.served, pace.clean) == (4_002, 400)
-    assert law.keep_pace(Pace(), 0, after=True).after_mean == 0
+    assert control_law.keep_pace(Pace(), 0, after=True).after_mean == 0
 
 
 BOUGHT = LEARNED._replace(
@@ -318,63 +325,65 @@ BOUGHT = LEARNED._replace(
 def test_good_manners_buy_a_try(it: Learned, served: int, later: int, expected: str) -> None:
     """Where refusals cost nothing, many served requests open an unknown level before its time."""
     pace = paces(30, 30, served=served)
-    assert law.opening(it, Step(5), pace, NOW + later) == expected
+    assert control_law.opening(it, Step(5), pace, NOW + later) == expected
     dear = paces(30, 60, served=served)
-    assert law.opening(it, Step(5), dear, NOW + later) == SHUT
+    assert control_law.opening(it, Step(5), dear, NOW + later) == SHUT
 
 
 def test_what_follows_a_refusal() -> None:
     """Requests of the time after a refusal are told from the others."""
     it = LEARNED._replace(refused_at=NOW, refusals=1)
-    assert law.send(it, 4, cooling=False, now=NOW + USUAL.echo - 1).after
-    assert not law.send(it, 4, cooling=False, now=NOW + USUAL.echo).after
-    assert not law.send(it._replace(refusals=0), 4, cooling=False, now=NOW).after
+    assert control_law.send(it, 4, cooling=False, now=NOW + USUAL.echo - 1).after
+    assert not control_law.send(it, 4, cooling=False, now=NOW + USUAL.echo).after
+    assert not control_law.send(it._replace(refusals=0), 4, cooling=False, now=NOW).after
 
 
 def test_what_a_lease_remembers() -> None:
     """The epoch, the level, and whether it is above the limit."""
-    assert law.send(LEARNED, 4, cooling=False, now=NOW) == Sent(3, 4)
-    assert law.send(LEARNED, 5, cooling=True, now=NOW) == Sent(3, 5, probe=True, cooling=True)
+    assert control_law.send(LEARNED, 4, cooling=False, now=NOW) == Sent(3, 4)
+    assert control_law.send(LEARNED, 5, cooling=True, now=NOW) == Sent(
+        3, 5, probe=True, cooling=True
+    )
 
 
 def test_an_accepted_probe_raises_the_limit() -> None:
     """One is enough if no seat was resting, three are needed if some were."""
-    found = law.accept(LEARNED, Sent(3, 5, probe=True), NOW)
+    found = control_law.accept(LEARNED, Sent(3, 5, probe=True), NOW)
     assert (found.limit, found.best, found.sure, found.heard) == (5, 6, 5, True)
     it = LEARNED
     for limit in (4, 4, 5):
-        it = law.accept(it, Sent(3, 5, probe=True, cooling=True), NOW)
+        it = control_law.accept(it, Sent(3, 5, probe=True, cooling=True), NOW)
         assert it.limit == limit
     assert it.tally == 0
-    once = law.accept(LEARNED, Sent(3, 5, probe=True, cooling=True), NOW)
-    assert law.refuse(once, Sent(3, 5, probe=True), NO_PACE, NOW)[0].tally == 0
+    once = control_law.accept(LEARNED, Sent(3, 5, probe=True, cooling=True), NOW)
+    assert control_law.refuse(once, Sent(3, 5, probe=True), NO_PACE, NOW)[0].tally == 0
 
 
 def test_nothing_is_raised_above_what_somebody_said() -> None:
     """A probe that was sent before somebody set a lower limit does not undo that."""
-    for it in (law.begin(1), Learned(1, 2, epoch=0)):
-        found = law.accept(it, Sent(0, 5, probe=True), NOW)
+    for it in (control_law.begin(1), Learned(1, 2, epoch=0)):
+        found = control_law.accept(it, Sent(0, 5, probe=True), NOW)
         assert found.limit <= it.base
 
 
 def test_acceptance_confirms() -> None:
     """Levels count as sure once accepted, the streak ends, the best level is remembered."""
     it = Learned(4, 8, sure=0, epoch=3, streak=2)
-    found = law.accept(it, Sent(3, 3), NOW)
+    found = control_law.accept(it, Sent(3, 3), NOW)
     assert (found.sure, found.streak, found.best, found.limit) == (3, 0, 3, 4)
-    assert law.accept(found, Sent(3, 2), NOW).sure == 3
-    assert law.accept(it, Sent(3, 7), NOW).best == 4
-    assert law.accept(it._replace(best=6), Sent(3, 2), NOW).best == 6
+    assert control_law.accept(found, Sent(3, 2), NOW).sure == 3
+    assert control_law.accept(it, Sent(3, 7), NOW).best == 4
+    assert control_law.accept(it._replace(best=6), Sent(3, 2), NOW).best == 6
 
 
 def test_reaching_the_given_limit_ends_the_notice() -> None:
     """`reduced from` is over as soon as the limit is what somebody said again."""
     it = Learned(3, 5, epoch=1, reduced_from=5)
-    it = law.accept(it, Sent(1, 4, probe=True), NOW)
+    it = control_law.accept(it, Sent(1, 4, probe=True), NOW)
     assert it.reduced_from == 5
-    it = law.accept(it, Sent(1, 5, probe=True), NOW)
+    it = control_law.accept(it, Sent(1, 5, probe=True), NOW)
     assert it.reduced_from == 0
-    free = law.accept(Learned(3, 0, epoch=1, reduced_from=5), Sent(1, 4, probe=True), NOW)
+    free = control_law.accept(Learned(3, 0, epoch=1, reduced_from=5), Sent(1, 4, probe=True), NOW)
     assert free.reduced_from == 5
 
 
@@ -387,7 +396,7 @@ def test_a_bar_that_fell_is_half_forgiven() -> None:
         Bar(8, 1.0, NOW, NOW + HOUR),
     )
     it = Learned(4, 9, best=7, sure=4, epoch=3, bars=bars)
-    found = law.accept(it, Sent(3, 5, probe=True), NOW)
+    found = control_law.accept(it, Sent(3, 5, probe=True), NOW)
     assert found.bars == (
         Bar(5, 4.0 * (1 - USUAL.forgiven), NOW, 0),
         bars[1]._replace(until=0),
@@ -395,31 +404,33 @@ def test_a_bar_that_fell_is_half_forgiven() -> None:
         bars[3],
     )
     weak = it._replace(bars=(Bar(5, 0.19, NOW, NOW), Bar(6, 0.05, NOW, 0)))
-    assert law.accept(weak, Sent(3, 5, probe=True), NOW).bars == ()
+    assert control_law.accept(weak, Sent(3, 5, probe=True), NOW).bars == ()
     untouched = it._replace(bars=bars[1:])
-    assert law.accept(untouched, Sent(3, 5, probe=True), NOW).bars == bars[1:]
+    assert control_law.accept(untouched, Sent(3, 5, probe=True), NOW).bars == bars[1:]
 
 
 def test_cuts_grow_while_nothing_is_accepted() -> None:
     """By one, two, four, eight; an acceptance begins anew; never below one."""
-    account = Account(law.begin(40))
+    account = Account(control_law.begin(40))
     limits = []
     for _ in range(6):
         level = account.it.limit
-        account.it, wait = law.refuse(account.it, Sent(account.it.epoch, level), NO_PACE, NOW)
+        account.it, wait = control_law.refuse(
+            account.it, Sent(account.it.epoch, level), NO_PACE, NOW
+        )
         assert wait is None
         limits.append(account.it.limit)
     assert limits == [39, 37, 33, 25, 9, 1]
-    fresh = law.accept(account.it._replace(limit=20), Sent(6, 1), NOW)
-    assert law.refuse(fresh, Sent(6, 20), NO_PACE, NOW)[0].limit == 19
+    fresh = control_law.accept(account.it._replace(limit=20), Sent(6, 1), NOW)
+    assert control_law.refuse(fresh, Sent(6, 20), NO_PACE, NOW)[0].limit == 19
 
 
 def test_a_cut_goes_below_what_failed() -> None:
     """Refused at three of ten: two may be had at most."""
-    found, _ = law.refuse(law.begin(10), Sent(0, 3), NO_PACE, NOW)
+    found, _ = control_law.refuse(control_law.begin(10), Sent(0, 3), NO_PACE, NOW)
     assert (found.limit, found.sure, found.epoch, found.reduced_from) == (2, 0, 1, 10)
     assert [bar.level for bar in found.bars] == [3]
-    again, _ = law.refuse(found, Sent(1, 2), NO_PACE, NOW)
+    again, _ = control_law.refuse(found, Sent(1, 2), NO_PACE, NOW)
     assert (again.limit, again.reduced_from) == (1, 10)
     assert (again.refused_at, again.refusals) == (NOW, 2)
 
@@ -429,22 +440,22 @@ def test_alone_and_still_refused() -> None:
     it = Learned(1, 4)
     waits = []
     for _ in range(7):
-        it, wait = law.refuse(it, Sent(it.epoch, 1), NO_PACE, NOW)
+        it, wait = control_law.refuse(it, Sent(it.epoch, 1), NO_PACE, NOW)
         waits.append(wait)
         assert it.limit == 1
         assert [bar.level for bar in it.bars] == [2]
     assert waits == [5_000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000]
-    assert law.refuse(Learned(1, 4), Sent(0, 0), NO_PACE, NOW)[0].limit == 1
+    assert control_law.refuse(Learned(1, 4), Sent(0, 0), NO_PACE, NOW)[0].limit == 1
 
 
 def test_a_refused_probe_costs_nothing_but_its_level() -> None:
     """The limit stays, nobody pauses, and the level above is barred."""
-    found, wait = law.refuse(LEARNED, Sent(3, 5, probe=True), paces(9, 9, served=77), NOW)
+    found, wait = control_law.refuse(LEARNED, Sent(3, 5, probe=True), paces(9, 9, served=77), NOW)
     assert wait == 0
     assert (found.limit, found.sure, found.streak, found.epoch) == (4, 4, 0, 4)
     assert (found.reduced_from, found.served_then) == (0, 77)
     assert [bar.level for bar in found.bars] == [5]
-    assert law.opening(found, Step(5), NO_PACE, NOW) == SHUT
+    assert control_law.opening(found, Step(5), NO_PACE, NOW) == SHUT
 
 
 def test_a_lower_bar_replaces_those_above_it() -> None:
@@ -455,7 +466,7 @@ def test_a_lower_bar_replaces_those_above_it() -> None:
         Bar(7, 1.0, NOW, NOW + 99 * HOUR),
     )
     it = Learned(4, 0, best=0, epoch=3, bars=bars)
-    found, _ = law.refuse(it, Sent(3, 5, probe=True), NO_PACE, NOW)
+    found, _ = control_law.refuse(it, Sent(3, 5, probe=True), NO_PACE, NOW)
     assert found.bars == (
         bars[0],
         Bar(5, 1.0, NOW, NOW + USUAL.unknown),
@@ -468,7 +479,7 @@ def wait(limit: int, best: int, strikes: float = 1.0, pace: Pace = NO_PACE, base
     """For how long the level above a limit is barred when it fails."""
     earlier = (Bar(limit + 1, strikes - 1, NOW, 0),) if strikes > 1 else ()
     it = Learned(limit, base, best=best, bars=earlier)
-    found, _ = law.refuse(it, Sent(0, limit + 1, probe=True), pace, NOW)
+    found, _ = control_law.refuse(it, Sent(0, limit + 1, probe=True), pace, NOW)
     (bar,) = found.bars
     assert bar.strikes == strikes
     return bar.until - NOW
@@ -505,7 +516,7 @@ def test_how_long_a_lost_level_is_left_alone() -> None:
 def test_waits_are_in_order(limit: int, missing: int, strikes: float, slow: int) -> None:
     """Never shorter after more strikes, nor nearer to the best, nor where refusals cost more."""
     best, pace = limit + missing, paces(30, 30 * slow)
-    it = law.USUAL
+    it = control_law.USUAL
     found = wait(limit, best, strikes, pace)
     assert it.soonest / 2 <= found <= it.latest
     assert found <= wait(limit, best, strikes + 1, pace)
@@ -516,26 +527,26 @@ def test_waits_are_in_order(limit: int, missing: int, strikes: float, slow: int)
 def test_strikes_are_forgotten() -> None:
     """Half of them in so many hours."""
     it = LEARNED._replace(bars=(Bar(5, 2.0, NOW - USUAL.memory, 0),))
-    found, _ = law.refuse(it, Sent(3, 5, probe=True), NO_PACE, NOW)
+    found, _ = control_law.refuse(it, Sent(3, 5, probe=True), NO_PACE, NOW)
     assert found.bars[0].strikes == pytest.approx(2.0)
     future = LEARNED._replace(bars=(Bar(5, 2.0, NOW + HOUR, 0),))
-    found, _ = law.refuse(future, Sent(3, 5, probe=True), NO_PACE, NOW)
+    found, _ = control_law.refuse(future, Sent(3, 5, probe=True), NO_PACE, NOW)
     assert found.bars[0].strikes == pytest.approx(3.0)
 
 
 def test_step_down() -> None:
     """One less per incident, never below one; what it was is remembered; echoes are counted."""
-    it = law.begin(4)
+    it = control_law.begin(4)
     for limit in (3, 2, 1, 1):
         before = it
-        it = law.step_down(it, Sent(it.epoch, 4), NOW)
+        it = control_law.step_down(it, Sent(it.epoch, 4), NOW)
         assert (it.limit, it.reduced_from, it.refused_at) == (limit, 4, NOW)
         assert it.epoch == before.epoch + 1
-        echo = law.step_down(it, Sent(before.epoch, 4), NOW + 1)
+        echo = control_law.step_down(it, Sent(before.epoch, 4), NOW + 1)
         assert echo == it._replace(refusals=it.refusals + 1)
         it = echo
     assert (it.refusals, it.heard) == (8, True)
-    one = law.step_down(law.begin(1), Sent(0, 1), NOW)
+    one = control_law.step_down(control_law.begin(1), Sent(0, 1), NOW)
     assert (one.limit, one.reduced_from) == (1, 0)
 
 
@@ -562,7 +573,7 @@ def serve(account: Account, cap: int, until: int) -> int:
 @pytest.mark.parametrize("cap", [1, 2, 3, 8])
 def test_a_hidden_cap_is_found(cap: int, base: int | None) -> None:
     """Under full demand the limit becomes the cap, at the price of few refusals."""
-    account = Account(law.begin(base))
+    account = Account(control_law.begin(base))
     refused = serve(account, cap, NOW + 2 * HOUR)
     assert account.it.limit == min(cap, base or cap)
     assert refused <= 8
@@ -570,7 +581,7 @@ def test_a_hidden_cap_is_found(cap: int, base: int | None) -> None:
 
 def test_a_cap_that_moves_is_followed() -> None:
     """From eight to three and back: found again each time, with few refusals in between."""
-    account = Account(law.begin(8))
+    account = Account(control_law.begin(8))
     assert serve(account, 8, NOW + HOUR) == 0
     low = serve(account, 3, NOW + 3 * HOUR)
     assert account.it.limit == 3
@@ -584,6 +595,6 @@ def test_bars_are_few() -> None:
     """However many levels fail, no more than thirty-two are remembered."""
     it = Learned(60, 0)
     for level in range(60, 2, -1):
-        it, _ = law.refuse(it, Sent(it.epoch, level), NO_PACE, NOW)
+        it, _ = control_law.refuse(it, Sent(it.epoch, level), NO_PACE, NOW)
     assert len(it.bars) == 32
     assert all(low.level < high.level for low, high in pairwise(it.bars))

@@ -6,10 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.kept import LEARNED
-from headgate.core.keys import HOST, NO_KEY
-from headgate.core.law import Learned, begin
-from headgate.core.pools import (
+from headgate.core.admission.pools import (
     COOLDOWN,
     DEFAULTS,
     LEARN,
@@ -25,7 +22,10 @@ from headgate.core.pools import (
     parse_view,
     read_view,
 )
-from headgate.core.rates import Rates
+from headgate.core.keys import HOST, NO_KEY
+from headgate.core.learning.control_law import Learned, begin
+from headgate.core.rate_limits import Rates
+from headgate.core.stored_text.contents import LEARNED
 from headgate.core.times import Ms
 from headgate.errors import ConfigError, UsageError
 

@@ -13,8 +13,17 @@ from hypothesis import strategies as st
 from headgate.config import load
 from headgate.config.check import parse
 from headgate.config.profiles import BUILTIN, all_profiles
+from headgate.core.agents.find_profile import (
+    GENERIC,
+    Profile,
+    Seen,
+    find,
+    key,
+    points_at,
+    read,
+    resume,
+)
 from headgate.core.keys import parse_key
-from headgate.core.profiles import GENERIC, Profile, Seen, find, key, points_at, read, resume
 from headgate.errors import ConfigError
 
 ALL = all_profiles(load(None))
@@ -567,7 +576,8 @@ def test_the_builtin_profiles_are_loaded_only_when_asked_for() -> None:
     code = (
         "import sys; from headgate.config import load; load(None)\n"
         "print([m for m in sys.modules if m in "
-        "('headgate.config.profiles', 'headgate.core.output', 'headgate.core.classify')])"
+        "('headgate.config.profiles', 'headgate.core.agents.output_lines', "
+        "'headgate.core.answers.classify')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core import rates
+from headgate.core import rate_limits
 from headgate.core.amounts import MOST
-from headgate.core.kept import METER, full_meter
-from headgate.core.rates import MINUTE, Meter, Rates, Slot
-from headgate.core.texts import Unreadable
+from headgate.core.rate_limits import MINUTE, Meter, Rates, Slot
+from headgate.core.stored_text.contents import METER, full_meter
+from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import Ms
 
 NOW = Ms(1_000_000_000)
@@ -30,12 +30,14 @@ class Provider:
         return sum(tokens for at, tokens in self.spent.values() if since < at <= self.now)
 
     def ask(self, tokens: int) -> bool:
-        at, what = rates.opens(self.meter, self.limits, tokens, Ms(self.now))
+        at, what = rate_limits.opens(self.meter, self.limits, tokens, Ms(self.now))
         assert at >= self.now
         if at > self.now:
             assert what in {"rpm", "tpm", "spacing"}
-            assert rates.opens(self.meter, self.limits, tokens, at)[0] == at, "it opens when said"
-            assert rates.opens(self.meter, self.limits, tokens, Ms(at - 1))[0] == at, (
+            assert rate_limits.opens(self.meter, self.limits, tokens, at)[0] == at, (
+                "it opens when said"
+            )
+            assert rate_limits.opens(self.meter, self.limits, tokens, Ms(at - 1))[0] == at, (
                 "and not before"
             )
             return False
@@ -47,7 +49,7 @@ class Provider:
         if self.limits.tpm and tokens:
             fits = self.known(window) + tokens <= self.limits.tpm
             assert fits or (tokens > self.limits.tpm and not self.known(window))
-        self.meter = rates.charge(self.meter, tokens, Ms(self.now))
+        self.meter = rate_limits.charge(self.meter, tokens, Ms(self.now))
         self.last = self.now
         self.starts.append(self.now)
         self.spent[len(self.spent)] = self.now, tokens
@@ -89,17 +91,19 @@ def test_no_minute_sees_more(
         elif step == "wait":
             it.now += number
         elif step == "correct":
-            it.meter = rates.correct(it.meter, it.limits, (None, number), (None, pick), Ms(it.now))
+            it.meter = rate_limits.correct(
+                it.meter, it.limits, (None, number), (None, pick), Ms(it.now)
+            )
         elif step == "keep":
             assert METER._read(METER.write(it.meter)) == it.meter
         elif it.spent:
             id = sorted(it.spent)[pick % len(it.spent)]
             then, tokens = it.spent[id]
             if step == "settle":
-                it.meter = rates.settle(it.meter, Ms(then), tokens, number, Ms(it.now))
+                it.meter = rate_limits.settle(it.meter, Ms(then), tokens, number, Ms(it.now))
                 it.spent[id] = then, number
             elif then in it.starts:
-                it.meter = rates.refund(it.meter, Ms(then), tokens, Ms(it.now))
+                it.meter = rate_limits.refund(it.meter, Ms(then), tokens, Ms(it.now))
                 it.starts.remove(then)
                 it.spent[id] = -1, 0
         assert all(slot.requests >= 0 and slot.tokens >= 0 for slot in it.meter.slots)
@@ -112,7 +116,7 @@ def test_requests_of_a_minute() -> None:
     it = Provider(Rates(rpm=3))
     it.now = NOW + 250
     assert [it.ask(0) for _ in range(4)] == [True, True, True, False]
-    assert rates.opens(it.meter, it.limits, 0, Ms(it.now)) == (NOW + 61_000, "rpm")
+    assert rate_limits.opens(it.meter, it.limits, 0, Ms(it.now)) == (NOW + 61_000, "rpm")
     it.now = NOW + 60_999
     assert not it.ask(0)
     it.now = NOW + 61_000
@@ -126,7 +130,7 @@ def test_tokens_of_a_minute() -> None:
     assert not it.ask(400)
     assert it.ask(300)
     assert it.ask(0)
-    assert rates.opens(it.meter, it.limits, 1, Ms(it.now)) == (NOW + 61_000, "tpm")
+    assert rate_limits.opens(it.meter, it.limits, 1, Ms(it.now)) == (NOW + 61_000, "tpm")
     it.now = NOW + 61_000
     assert it.ask(5_000)
     assert not it.ask(1)
@@ -141,16 +145,16 @@ def test_just_enough_is_waited_for() -> None:
     for tokens in (300, 300, 400):
         assert it.ask(tokens)
         it.now += 10_000
-    assert rates.opens(it.meter, it.limits, 300, Ms(it.now)) == (NOW + 61_000, "tpm")
-    assert rates.opens(it.meter, it.limits, 301, Ms(it.now)) == (NOW + 71_000, "tpm")
-    assert rates.opens(it.meter, it.limits, 601, Ms(it.now)) == (NOW + 81_000, "tpm")
+    assert rate_limits.opens(it.meter, it.limits, 300, Ms(it.now)) == (NOW + 61_000, "tpm")
+    assert rate_limits.opens(it.meter, it.limits, 301, Ms(it.now)) == (NOW + 71_000, "tpm")
+    assert rate_limits.opens(it.meter, it.limits, 601, Ms(it.now)) == (NOW + 81_000, "tpm")
 
 
 def test_starts_keep_apart() -> None:
     """So many milliseconds between two starts, the first one at once."""
     it = Provider(Rates(spacing=Ms(2_500)))
     assert it.ask(0)
-    assert rates.opens(it.meter, it.limits, 0, Ms(it.now)) == (NOW + 2_500, "spacing")
+    assert rate_limits.opens(it.meter, it.limits, 0, Ms(it.now)) == (NOW + 2_500, "spacing")
     it.now += 2_499
     assert not it.ask(0)
     it.now += 1
@@ -159,59 +163,61 @@ def test_starts_keep_apart() -> None:
 
 def test_the_longest_wait_is_told() -> None:
     """Where several things are waited for, the last of them."""
-    meter = rates.charge(Meter(), 1_000, NOW)
-    assert rates.opens(meter, Rates(1, 1_000, Ms(90_000)), 5, NOW)[1] == "spacing"
-    assert rates.opens(meter, Rates(2, 1_000, Ms(2_000)), 5, NOW)[1] == "tpm"
-    assert rates.opens(meter, Rates(1, 9_000, Ms(2_000)), 5, NOW)[1] == "rpm"
-    assert rates.opens(meter, Rates(), 5, NOW) == (NOW, "")
+    meter = rate_limits.charge(Meter(), 1_000, NOW)
+    assert rate_limits.opens(meter, Rates(1, 1_000, Ms(90_000)), 5, NOW)[1] == "spacing"
+    assert rate_limits.opens(meter, Rates(2, 1_000, Ms(2_000)), 5, NOW)[1] == "tpm"
+    assert rate_limits.opens(meter, Rates(1, 9_000, Ms(2_000)), 5, NOW)[1] == "rpm"
+    assert rate_limits.opens(meter, Rates(), 5, NOW) == (NOW, "")
 
 
 def test_what_was_used_counts_instead_of_the_estimate() -> None:
     """Less makes room at once, more takes it, in the minute in which the request started."""
     it = Provider(Rates(tpm=1_000))
     assert it.ask(1_000)
-    less = rates.settle(it.meter, NOW, 1_000, 200, Ms(NOW + 30_000))
-    assert rates.opens(less, it.limits, 800, Ms(NOW + 30_000))[0] == NOW + 30_000
-    more = rates.settle(it.meter, NOW, 1_000, 1_500, Ms(NOW + 30_000))
-    assert rates.opens(more, it.limits, 1, Ms(NOW + 30_000))[0] == NOW + 61_000
-    late = rates.settle(it.meter, NOW, 1_000, 9_000, Ms(NOW + 61_000))
+    less = rate_limits.settle(it.meter, NOW, 1_000, 200, Ms(NOW + 30_000))
+    assert rate_limits.opens(less, it.limits, 800, Ms(NOW + 30_000))[0] == NOW + 30_000
+    more = rate_limits.settle(it.meter, NOW, 1_000, 1_500, Ms(NOW + 30_000))
+    assert rate_limits.opens(more, it.limits, 1, Ms(NOW + 30_000))[0] == NOW + 61_000
+    late = rate_limits.settle(it.meter, NOW, 1_000, 9_000, Ms(NOW + 61_000))
     assert late.slots == ()
 
 
 def test_what_was_never_sent_is_given_back() -> None:
     """A start and its tokens; but not more than were charged."""
-    meter = rates.charge(Meter(), 500, NOW)
-    assert rates.refund(meter, NOW, 500, Ms(NOW + 10)).slots == ()
-    twice = rates.refund(
-        rates.refund(rates.charge(meter, 100, NOW), NOW, 500, NOW),
+    meter = rate_limits.charge(Meter(), 500, NOW)
+    assert rate_limits.refund(meter, NOW, 500, Ms(NOW + 10)).slots == ()
+    twice = rate_limits.refund(
+        rate_limits.refund(rate_limits.charge(meter, 100, NOW), NOW, 500, NOW),
         NOW,
         500,
         NOW,
     )
     assert twice.slots == ()
-    again = rates.charge(rates.refund(rates.refund(meter, NOW, 0, NOW), NOW, 0, NOW), 0, NOW)
+    again = rate_limits.charge(
+        rate_limits.refund(rate_limits.refund(meter, NOW, 0, NOW), NOW, 0, NOW), 0, NOW
+    )
     assert again.slots == (Slot(NOW // 1_000, 1, 500),)
-    old = rates.refund(meter, Ms(NOW - 2 * MINUTE), 500, NOW)
+    old = rate_limits.refund(meter, Ms(NOW - 2 * MINUTE), 500, NOW)
     assert old.slots == meter.slots
 
 
 def test_upstream_is_believed_where_it_has_less() -> None:
     """Its lower limit counts and what others used is charged; a higher figure changes nothing."""
     limits = Rates(rpm=10, tpm=1_000)
-    meter = rates.charge(Meter(), 100, NOW)
-    found = rates.correct(meter, limits, (4, 1), (500, 350), Ms(NOW + 5_000))
+    meter = rate_limits.charge(Meter(), 100, NOW)
+    found = rate_limits.correct(meter, limits, (4, 1), (500, 350), Ms(NOW + 5_000))
     assert found.slots == (Slot(NOW // 1_000, 1, 100), Slot(NOW // 1_000 + 5, 2, 50))
-    assert rates.opens(found, limits, 350, Ms(NOW + 5_000))[0] == NOW + 5_000
-    assert rates.opens(found, limits, 351, Ms(NOW + 5_000))[1] == "tpm"
-    last = rates.charge(found, 0, Ms(NOW + 5_000))
-    assert rates.opens(last, limits, 0, Ms(NOW + 5_000)) == (NOW + 61_000, "rpm")
-    same = rates.correct(meter, limits, (20, 20), (9_000, 9_000), NOW)
+    assert rate_limits.opens(found, limits, 350, Ms(NOW + 5_000))[0] == NOW + 5_000
+    assert rate_limits.opens(found, limits, 351, Ms(NOW + 5_000))[1] == "tpm"
+    last = rate_limits.charge(found, 0, Ms(NOW + 5_000))
+    assert rate_limits.opens(last, limits, 0, Ms(NOW + 5_000)) == (NOW + 61_000, "rpm")
+    same = rate_limits.correct(meter, limits, (20, 20), (9_000, 9_000), NOW)
     assert same.slots == meter.slots
-    assert rates.opens(same, Rates(rpm=2), 0, NOW)[0] == NOW
-    kept = rates.correct(found, limits, (None, None), (None, None), NOW)
+    assert rate_limits.opens(same, Rates(rpm=2), 0, NOW)[0] == NOW
+    kept = rate_limits.correct(found, limits, (None, None), (None, None), NOW)
     assert (kept.rpm, kept.tpm) == (4, 500)
-    nobody_asked = rates.correct(meter, Rates(), (1, 0), (1, 0), NOW)
-    assert rates.opens(nobody_asked, Rates(), 5, NOW)[0] == NOW
+    nobody_asked = rate_limits.correct(meter, Rates(), (1, 0), (1, 0), NOW)
+    assert rate_limits.opens(nobody_asked, Rates(), 5, NOW)[0] == NOW
 
 
 @pytest.mark.parametrize(
@@ -221,13 +227,15 @@ def test_upstream_is_believed_where_it_has_less() -> None:
 def test_what_upstream_counted_is_gone_when_it_says(reset: Ms | None, opens: int) -> None:
     """After its reset, to the second; after a minute if it names none, or a longer one."""
     limits = Rates(rpm=10, tpm=1_000)
-    found = rates.correct(Meter(), limits, (10, 0), (1_000, 0), NOW, reset=reset)
+    found = rate_limits.correct(Meter(), limits, (10, 0), (1_000, 0), NOW, reset=reset)
     for tokens in (0, 700):
-        assert rates.opens(found, limits, tokens, NOW)[0] == NOW + opens
-    ours = rates.charge(Meter(), 1_000, NOW)
-    found = rates.correct(ours, limits, (10, 0), (1_000, 0), NOW, reset=reset)
-    assert rates.opens(found, limits, 0, NOW)[0] == NOW + opens
-    assert rates.opens(found, limits, 1, NOW)[0] == NOW + 61_000, "what we used is known better"
+        assert rate_limits.opens(found, limits, tokens, NOW)[0] == NOW + opens
+    ours = rate_limits.charge(Meter(), 1_000, NOW)
+    found = rate_limits.correct(ours, limits, (10, 0), (1_000, 0), NOW, reset=reset)
+    assert rate_limits.opens(found, limits, 0, NOW)[0] == NOW + opens
+    assert rate_limits.opens(found, limits, 1, NOW)[0] == NOW + 61_000, (
+        "what we used is known better"
+    )
 
 
 @given(st.integers(0, 12), st.integers(0, 1_500), st.integers(0, 8))
@@ -235,11 +243,11 @@ def test_a_correction_never_makes_room(left: int, tokens_left: int, charged: int
     """After a correction a request starts no earlier than before it."""
     limits, meter = Rates(rpm=8, tpm=1_000), Meter()
     for _ in range(charged):
-        meter = rates.charge(meter, 120, NOW)
-    after = rates.correct(meter, limits, (None, left), (None, tokens_left), Ms(NOW + 900))
+        meter = rate_limits.charge(meter, 120, NOW)
+    after = rate_limits.correct(meter, limits, (None, left), (None, tokens_left), Ms(NOW + 900))
     for tokens in (0, 1, 500, 1_000):
-        before = rates.opens(meter, limits, tokens, Ms(NOW + 900))[0]
-        assert rates.opens(after, limits, tokens, Ms(NOW + 900))[0] >= before
+        before = rate_limits.opens(meter, limits, tokens, Ms(NOW + 900))[0]
+        assert rate_limits.opens(after, limits, tokens, Ms(NOW + 900))[0] >= before
 
 
 @pytest.mark.parametrize(
@@ -266,13 +274,13 @@ def test_garbage_is_no_meter(text: str) -> None:
     """What is no meter is unreadable, and then the minute counts as used up."""
     assert METER.read(text) == Unreadable(text)
     for wanted in (Rates(rpm=9), Rates(tpm=900), Rates(rpm=MOST, spacing=Ms(70_000))):
-        assert rates.opens(full_meter(NOW), wanted, 1, NOW)[0] >= NOW + MINUTE
+        assert rate_limits.opens(full_meter(NOW), wanted, 1, NOW)[0] >= NOW + MINUTE
 
 
 def test_a_meter_can_be_kept() -> None:
     """What is written comes back the same."""
-    meter = rates.correct(
-        rates.charge(Meter(), 100, NOW), Rates(9, 900), (4, 1), (500, 350), Ms(NOW + 5_000)
+    meter = rate_limits.correct(
+        rate_limits.charge(Meter(), 100, NOW), Rates(9, 900), (4, 1), (500, 350), Ms(NOW + 5_000)
     )
     assert METER._read(METER.write(meter)) == meter
     assert METER._read(METER.write(Meter())) == Meter()

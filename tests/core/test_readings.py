@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core import readings
-from headgate.core.kept import SIGHT, careful_sight
-from headgate.core.readings import (
+from headgate.core.answers.signals import Reading
+from headgate.core.learning import usage_readings
+from headgate.core.learning.usage_readings import (
     FAILED,
     FRESH,
     LAGS,
@@ -21,8 +21,8 @@ from headgate.core.readings import (
     Own,
     Sight,
 )
-from headgate.core.signals import Reading
-from headgate.core.texts import Unreadable
+from headgate.core.stored_text.contents import SIGHT, careful_sight
+from headgate.core.stored_text.formats import Unreadable
 
 NOW = 1_000_000
 SECOND = 1_000
@@ -52,7 +52,7 @@ def held(own: list[Own]) -> int:
 
 
 def take(sight: Sight, reading: Reading, own: list[Own], asked: int, now: int) -> Sight:
-    return readings.take(sight, reading, own, readings.Asked(asked, 99), now)
+    return usage_readings.take(sight, reading, own, usage_readings.Asked(asked, 99), now)
 
 
 def guess(values: tuple[int, ...], best: int) -> Guess:
@@ -73,12 +73,12 @@ def test_never_less_than_ours(reading: Reading, own: list[Own], age: int, lag: i
     """The estimate counts all that is in flight here, and follows each further request."""
     sight = Sight() if lag is None else learned(lag)
     sight = sight._replace(at=NOW + age, tried=NOW, reading=reading)
-    found = readings.estimate(sight, own, 2_000, NOW)
+    found = usage_readings.estimate(sight, own, 2_000, NOW)
     assert found >= held(own)
     more = [*own, Own(2, NOW)]
-    assert found <= readings.estimate(sight, more, 2_000, NOW) <= found + 2
-    assert readings.estimate(sight, more, 2_000, NOW) >= held(own) + 2
-    assert readings.estimate(Sight(), own, 2_000, NOW) >= held(own)
+    assert found <= usage_readings.estimate(sight, more, 2_000, NOW) <= found + 2
+    assert usage_readings.estimate(sight, more, 2_000, NOW) >= held(own) + 2
+    assert usage_readings.estimate(Sight(), own, 2_000, NOW) >= held(own)
 
 
 @given(taken, owns, st.integers(-5_000, 0), st.integers(0, 4_000))
@@ -87,12 +87,12 @@ def test_caution_never_lets_in_more(
 ) -> None:
     """A longer rest, a refusal or an unfinished request never makes the estimate smaller."""
     sight = Sight(at=NOW + age, tried=NOW, reading=reading)
-    found = readings.estimate(sight, own, cooldown, NOW)
-    assert readings.estimate(sight, own, cooldown + 500, NOW) >= found
+    found = usage_readings.estimate(sight, own, cooldown, NOW)
+    assert usage_readings.estimate(sight, own, cooldown + 500, NOW) >= found
     doubtful = [item._replace(completed=False) for item in own]
-    assert readings.estimate(sight, doubtful, cooldown, NOW) >= found
+    assert usage_readings.estimate(sight, doubtful, cooldown, NOW) >= found
     for careful in (1, 2, 3):
-        more = readings.estimate(sight._replace(careful=careful), own, cooldown, NOW)
+        more = usage_readings.estimate(sight._replace(careful=careful), own, cooldown, NOW)
         assert more >= found
         found = more
 
@@ -120,39 +120,39 @@ def test_caution_never_lets_in_more(
 def test_what_one_request_adds(item: Own, unknown: int, known: int) -> None:
     """Sent just before and since: added. Ended since, short and surely noticed: taken off."""
     last = Sight(at=NOW - 1_000, tried=NOW, reading=Reading(5))
-    assert readings.estimate(last, [item], 500, NOW) == unknown
+    assert usage_readings.estimate(last, [item], 500, NOW) == unknown
     sight = learned(500)._replace(at=last.at, tried=NOW, reading=last.reading)
-    assert readings.estimate(sight, [item], 0, NOW) == known
+    assert usage_readings.estimate(sight, [item], 0, NOW) == known
 
 
 def test_fractions_are_rounded_up() -> None:
     """Cost units come as fractions: what is begun is counted whole."""
     sight = Sight(at=NOW, tried=NOW, reading=Reading(2.25))
-    assert readings.estimate(sight, [], 0, NOW) == 3
-    assert readings.estimate(sight._replace(reading=Reading(2.0)), [], 0, NOW) == 2
+    assert usage_readings.estimate(sight, [], 0, NOW) == 3
+    assert usage_readings.estimate(sight._replace(reading=Reading(2.0)), [], 0, NOW) == 2
 
 
 @given(taken, st.integers(1, 20), st.integers(0, 30), st.integers(0, 30))
 def test_no_margin_closes_a_pool(reading: Reading, limit: int, margin: int, others: int) -> None:
     """What may be in flight is at least one, at most the limit, and less where there is doubt."""
-    cap = readings.cap(reading, limit, margin)
+    cap = usage_readings.cap(reading, limit, margin)
     assert 1 <= cap <= limit
     sight = Sight(NOW, NOW, reading, others=others)
-    allowed = readings.allowance(sight, limit, margin)
+    allowed = usage_readings.allowance(sight, limit, margin)
     assert 1 <= allowed <= cap
     assert allowed < cap or cap == 1
-    assert readings.allowance(sight._replace(others=others + 1), limit, margin) <= allowed
+    assert usage_readings.allowance(sight._replace(others=others + 1), limit, margin) <= allowed
 
 
 def test_what_may_be_in_flight() -> None:
     """The lower of ours and theirs, less the margin; in doubt less one, and less others."""
-    assert readings.cap(Reading(0, limit=4), 8, 1) == 3
-    assert readings.cap(Reading(0, limit=9), 8, 1) == 7
-    assert readings.cap(Reading(0), 8, 0) == 8
+    assert usage_readings.cap(Reading(0, limit=4), 8, 1) == 3
+    assert usage_readings.cap(Reading(0, limit=9), 8, 1) == 7
+    assert usage_readings.cap(Reading(0), 8, 0) == 8
     sight = Sight(NOW, NOW, Reading(3, limit=6), others=2)
-    assert readings.allowance(sight, 8, 0) == 3
-    assert readings.allowance(sight, 8, 1) == 2
-    assert readings.allowance(Sight(), 8, 0) == 7
+    assert usage_readings.allowance(sight, 8, 0) == 3
+    assert usage_readings.allowance(sight, 8, 1) == 2
+    assert usage_readings.allowance(Sight(), 8, 0) == 7
 
 
 @pytest.mark.parametrize(
@@ -172,27 +172,27 @@ def test_what_may_be_in_flight() -> None:
 def test_how_far_a_reading_is_trusted(at: int, tried: int, every: int, expected: str) -> None:
     """For a few polls, five seconds at the least; then a new one has to be had, or none can."""
     sight = Sight(NOW + at, NOW + tried, Reading(1), problem="timeout")
-    assert readings.stance(sight, every, NOW) == expected
+    assert usage_readings.stance(sight, every, NOW) == expected
     untroubled = WANTED if expected == FAILED else expected
-    assert readings.stance(sight._replace(problem=""), every, NOW) == untroubled
+    assert usage_readings.stance(sight._replace(problem=""), every, NOW) == untroubled
 
 
 def test_without_any_reading() -> None:
     """One has to be tried first; if that fails, there is none for a while."""
-    assert readings.stance(Sight(), EVERY, NOW) == WANTED
-    failed = readings.miss(Sight(), "no route", NOW)
+    assert usage_readings.stance(Sight(), EVERY, NOW) == WANTED
+    failed = usage_readings.miss(Sight(), "no route", NOW)
     assert (failed.problem, failed.tried, failed.reading) == ("no route", NOW, None)
-    assert readings.stance(failed, EVERY, NOW + 6_000) == FAILED
-    assert readings.stance(failed, EVERY, NOW + 6_001) == WANTED
+    assert usage_readings.stance(failed, EVERY, NOW + 6_000) == FAILED
+    assert usage_readings.stance(failed, EVERY, NOW + 6_001) == WANTED
 
 
 def test_a_failed_poll_keeps_the_last_reading() -> None:
     """It is no zero: the last good reading goes on counting until it is too old."""
     good = take(Sight(), Reading(7), [], NOW, NOW)
-    failed = readings.miss(good, "timeout", NOW + 2_000)
+    failed = usage_readings.miss(good, "timeout", NOW + 2_000)
     assert (failed.reading, failed.at) == (Reading(7), NOW)
-    assert readings.stance(failed, EVERY, NOW + 6_000) == FRESH
-    assert readings.stance(failed, EVERY, NOW + 6_001) == FAILED
+    assert usage_readings.stance(failed, EVERY, NOW + 6_000) == FRESH
+    assert usage_readings.stance(failed, EVERY, NOW + 6_001) == FAILED
     again = take(failed, Reading(1), [], NOW + 6_500, NOW + 6_600)
     assert (again.problem, again.tried, again.at) == ("", NOW + 6_600, NOW + 6_500)
 
@@ -228,14 +228,14 @@ def test_what_others_use() -> None:
 )
 def test_when_to_ask(sight: Sight, ends: list[int], expected: int) -> None:
     """Every so often, and as soon as an end must have been noticed; never twice in 250 ms."""
-    assert readings.due(sight, EVERY, ends, NOW) == expected
+    assert usage_readings.due(sight, EVERY, ends, NOW) == expected
 
 
 @given(st.integers(0, 10_000), st.lists(st.integers(-9_000, 0)), st.sampled_from([None, *LAGS[1:]]))
 def test_asking_is_never_hasty_nor_forgotten(ago: int, ends: list[int], lag: int | None) -> None:
     """Never within 250 ms of the last try, never later than the usual time."""
     sight = (Sight() if lag is None else learned(lag))._replace(tried=NOW - ago, at=NOW - ago)
-    at = readings.due(sight, EVERY, [NOW + end for end in ends], NOW)
+    at = usage_readings.due(sight, EVERY, [NOW + end for end in ends], NOW)
     assert at >= max(NOW, sight.tried + 250)
     assert at <= max(NOW, sight.tried + EVERY)
 
@@ -243,21 +243,21 @@ def test_asking_is_never_hasty_nor_forgotten(ago: int, ends: list[int], lag: int
 def test_doubt() -> None:
     """A refusal in spite of a reading: a new one is needed, and what was learned is not used."""
     sight = learned(500)._replace(at=NOW, tried=NOW, reading=Reading(3), polling="p")
-    assert not readings.suspicious(sight, NOW + 1)
-    once = readings.doubt(sight, NOW + 1)
+    assert not usage_readings.suspicious(sight, NOW + 1)
+    once = usage_readings.doubt(sight, NOW + 1)
     assert (once.lag, once.settled, once.reading, once.polling) == (None, 800, Reading(3), "p")
-    assert readings.stance(once, EVERY, NOW + 2) == WANTED
+    assert usage_readings.stance(once, EVERY, NOW + 2) == WANTED
     again = take(once, Reading(3), [], NOW + 2, NOW + 3)
-    assert readings.stance(again, EVERY, NOW + 3) == FRESH
+    assert usage_readings.stance(again, EVERY, NOW + 3) == FRESH
     assert (again.lag, again.settled) == (None, 800)
-    assert readings.suspicious(again, NOW + 600_000)
-    assert not readings.suspicious(again, NOW + 600_001)
+    assert usage_readings.suspicious(again, NOW + 600_000)
+    assert not usage_readings.suspicious(again, NOW + 600_001)
     for settled in (1_600, 3_200, 3_200):
-        once = readings.doubt(once, NOW + 2)
+        once = usage_readings.doubt(once, NOW + 2)
         assert once.settled == settled
     late = take(again, Reading(3), [], NOW + 600_001, NOW + 600_001)
     assert (late.lag, late.settled) == (500, 400)
-    assert readings.doubt(late, NOW + 700_000).careful == 1
+    assert usage_readings.doubt(late, NOW + 700_000).careful == 1
 
 
 def test_a_reading_that_never_moves_is_not_believed() -> None:
@@ -268,10 +268,10 @@ def test_a_reading_that_never_moves_is_not_believed() -> None:
     for index, mine in enumerate(own):
         now = NOW + index * 100
         sight = take(sight, Reading(2), mine, now, now)
-        stances.append(readings.stance(sight, EVERY, now))
+        stances.append(usage_readings.stance(sight, EVERY, now))
     assert stances == [FRESH, FRESH, FAILED, FAILED]
     moved = take(sight, Reading(3), own[0], NOW + 900, NOW + 900)
-    assert readings.stance(moved, EVERY, NOW + 900) == FRESH
+    assert usage_readings.stance(moved, EVERY, NOW + 900) == FRESH
 
 
 def noise(seed: int) -> int:
@@ -360,7 +360,7 @@ def test_nothing_is_learned_from_few_or_from_nothing() -> None:
     """Many readings that tell lags apart are needed; an idle account tells nothing."""
     assert Account(200).run(5).lag is None
     assert Account(200, foreign=4, busy=0).run(120).lag is None
-    enough = readings._SAMPLES
+    enough = usage_readings._SAMPLES
     few = learned(500)._replace(samples=enough - 1)
     assert (few.lag, few.settled) == (None, SETTLED)
     assert few._replace(samples=enough).lag == 500
@@ -383,7 +383,7 @@ def test_a_sight_can_be_kept(
     for asked in (NOW, NOW + 700):
         sight = take(sight, reading, own, asked, asked + 5)
         assert SIGHT._read(SIGHT.write(sight)) == sight
-    sight = readings.miss(sight, problem, NOW)._replace(polling="p", polling_until=NOW + 7)
+    sight = usage_readings.miss(sight, problem, NOW)._replace(polling="p", polling_until=NOW + 7)
     assert SIGHT._read(SIGHT.write(sight)) == sight
     assert SIGHT._read(SIGHT.write(Sight())) == Sight()
 
@@ -421,4 +421,4 @@ def spoiled(**changes: Any) -> str:  # noqa: ANN401 - anything at all
 def test_garbage_is_no_sight(text: str) -> None:
     """What is no sight is unreadable, and then a reading has to be had first."""
     assert SIGHT.read(text) == Unreadable(text)
-    assert readings.stance(careful_sight(NOW, 0), 2_000, NOW) == WANTED
+    assert usage_readings.stance(careful_sight(NOW, 0), 2_000, NOW) == WANTED

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core import oldnames, shapes
-from headgate.core.notices import Target
-from headgate.core.plans import Plan, Verdict
+from headgate.core.admission.candidates import Plan, Verdict
+from headgate.core.notification_targets import Target
 from headgate.core.times import Ms, Seconds
-from headgate.core.views import (
+from headgate.core.views import json_shapes, old_json_names
+from headgate.core.views.snapshots import (
     AttemptStatus,
     Capacity,
     Event,
@@ -87,20 +87,20 @@ POOL = PoolStatus(
 ROOM = Capacity(OPUS, "full", 0, 2, Seconds(5.0), Seconds(95.0), FULL, "pool_full")
 PLAN = Plan((Verdict("start", "x", "", "", 0, 1),), NOON)
 NAMES = {
-    "Event": shapes.EVENT,
-    "Message": shapes.MESSAGE,
-    "Work": shapes.WORK,
-    "Queue": shapes.QUEUE,
-    "History": shapes.HISTORY,
-    "Attempt": shapes.ATTEMPT,
-    "Outcome": shapes.OUTCOME,
-    "Status": shapes.STATUS,
-    "Pool": shapes.POOL,
+    "Event": json_shapes.EVENT,
+    "Message": json_shapes.MESSAGE,
+    "Work": json_shapes.WORK,
+    "Queue": json_shapes.QUEUE,
+    "History": json_shapes.HISTORY,
+    "Attempt": json_shapes.ATTEMPT,
+    "Outcome": json_shapes.OUTCOME,
+    "Status": json_shapes.STATUS,
+    "Pool": json_shapes.POOL,
     "Upstream": UpstreamStatus._fields,
-    "Settings": shapes.SETTINGS,
-    "Capacity": shapes.CAPACITY,
-    "Plan": shapes.PLAN,
-    "Verdict": shapes.VERDICT,
+    "Settings": json_shapes.SETTINGS,
+    "Capacity": json_shapes.CAPACITY,
+    "Plan": json_shapes.PLAN,
+    "Verdict": json_shapes.VERDICT,
 }
 
 
@@ -109,14 +109,14 @@ def told(event: Event, *, only_new: bool = True) -> dict[str, Any]:
 
 
 EXAMPLES = {
-    "Event": shapes.document(shapes.event(HAPPENED)),
+    "Event": json_shapes.document(json_shapes.event(HAPPENED)),
     "Message": told(PAUSED),
-    "Work": shapes.document(shapes.work(JOB)),
-    "Attempt": shapes.history({}, (), (), [RUN])["attempt_list"][0],
-    "Outcome": shapes.document(
-        shapes.outcome("77", "failed", "there is no job 77; see headgate queue")
+    "Work": json_shapes.document(json_shapes.work(JOB)),
+    "Attempt": json_shapes.history({}, (), (), [RUN])["attempt_list"][0],
+    "Outcome": json_shapes.document(
+        json_shapes.outcome("77", "failed", "there is no job 77; see headgate queue")
     ),
-    "Capacity": shapes.document(shapes.capacity(ROOM)),
+    "Capacity": json_shapes.document(json_shapes.capacity(ROOM)),
 }
 
 
@@ -138,45 +138,57 @@ def test_the_examples_of_the_page_are_true(section: str) -> None:
 def test_every_shape_has_all_its_names() -> None:
     """Whatever is known of a thing, its object has the same names in the same order."""
     slot = RUNS._replace(type="slot", attempts=0)
-    past = shapes.past_work(1, [HAPPENED])
-    for found in (shapes.work(JOB), shapes.work(WAITS), shapes.work(RUNS, JOB), past):
-        assert tuple(found) == shapes.WORK
-    assert shapes.work(slot)["attempts"] is None
-    assert tuple(shapes.history(past, [], None, [])) == (*shapes.WORK, *shapes.HISTORY)
+    past = json_shapes.past_work(1, [HAPPENED])
+    for found in (
+        json_shapes.work(JOB),
+        json_shapes.work(WAITS),
+        json_shapes.work(RUNS, JOB),
+        past,
+    ):
+        assert tuple(found) == json_shapes.WORK
+    assert json_shapes.work(slot)["attempts"] is None
+    assert tuple(json_shapes.history(past, [], None, [])) == (
+        *json_shapes.WORK,
+        *json_shapes.HISTORY,
+    )
     queue = Queue((RUNS,), (WAITS,), 1, (JOB,), 1, (JOB,))
-    assert tuple(shapes.queue(queue, 1)) == shapes.QUEUE
-    assert tuple(shapes.status(Status((POOL,), 1, 2, {}, NOON))) == shapes.STATUS
-    assert tuple(shapes.pool(POOL)) == shapes.POOL
-    assert tuple(shapes.pool(POOL)["upstream"]) == UpstreamStatus._fields
-    assert tuple(shapes.settings(POOL)) == shapes.SETTINGS
-    assert tuple(shapes.plan(PLAN, [])) == shapes.PLAN
-    assert tuple(shapes.verdict(PLAN.verdicts[0], 1, {"id": 4})) == shapes.VERDICT
-    assert tuple(told(HAPPENED)) == ("schema", *shapes.MESSAGE)
+    assert tuple(json_shapes.queue(queue, 1)) == json_shapes.QUEUE
+    assert tuple(json_shapes.status(Status((POOL,), 1, 2, {}, NOON))) == json_shapes.STATUS
+    assert tuple(json_shapes.pool(POOL)) == json_shapes.POOL
+    assert tuple(json_shapes.pool(POOL)["upstream"]) == UpstreamStatus._fields
+    assert tuple(json_shapes.settings(POOL)) == json_shapes.SETTINGS
+    assert tuple(json_shapes.plan(PLAN, [])) == json_shapes.PLAN
+    assert tuple(json_shapes.verdict(PLAN.verdicts[0], 1, {"id": 4})) == json_shapes.VERDICT
+    assert tuple(told(HAPPENED)) == ("schema", *json_shapes.MESSAGE)
 
 
 def test_what_is_known_of_a_job_is_shown_with_its_place() -> None:
     """The line knows where it stands, the job what it is called; in the line it is queued."""
-    found = shapes.work(WAITS, JOB._replace(state="parked", code="rate_limited", attempts=3))
+    found = json_shapes.work(WAITS, JOB._replace(state="parked", code="rate_limited", attempts=3))
     assert (found["state"], found["code"], found["position"]) == ("queued", "pool_full", 2)
     assert (found["name"], found["attempts"]) == ("review", 3)
-    assert shapes.work(WAITS, JOB._replace(state="running"))["state"] == "queued"
+    assert json_shapes.work(WAITS, JOB._replace(state="running"))["state"] == "queued"
     ending = JOB._replace(state="running", code="cancelling", reason="by hand")
-    assert shapes.work(ending)["state"] == shapes.work(RUNS, ending)["state"] == "cancelling"
-    assert shapes.work(RUNS._replace(state="orphaned"), JOB)["state"] == "orphaned"
+    assert (
+        json_shapes.work(ending)["state"] == json_shapes.work(RUNS, ending)["state"] == "cancelling"
+    )
+    assert json_shapes.work(RUNS._replace(state="orphaned"), JOB)["state"] == "orphaned"
 
 
 def test_old_names_stand_beside_the_new_ones() -> None:
     """For a while an object has both; a message's `id` was that of the work."""
-    event = oldnames.EVENT.restore(shapes.event(PAUSED))
+    event = old_json_names.EVENT.restore(json_shapes.event(PAUSED))
     assert (event["id"], event["kind"], event["task"]) == (9, "paused", "")
     assert told(HAPPENED, only_new=False)["id"] == 31
     assert told(PAUSED, only_new=False)["key"] == ""
-    status = oldnames.STATUS.restore(shapes.status(Status((POOL,), 1, 2, {}, NOON)))
+    status = old_json_names.STATUS.restore(json_shapes.status(Status((POOL,), 1, 2, {}, NOON)))
     assert (status["running"], status["waiting"]) == (1, 2)
     assert status["pools"][0]["paused_until"] == "resumed by hand"
-    ending = shapes.work(JOB._replace(state="running", code="cancelling"))
-    assert oldnames.WORK.restore(ending)["state"] == "running"
-    running = oldnames.QUEUE.restore(shapes.queue(Queue((RUNS,), (), 0), 1))["running"][0]
+    ending = json_shapes.work(JOB._replace(state="running", code="cancelling"))
+    assert old_json_names.WORK.restore(ending)["state"] == "running"
+    running = old_json_names.QUEUE.restore(json_shapes.queue(Queue((RUNS,), (), 0), 1))["running"][
+        0
+    ]
     assert (running["job"], running["attempt"]) == (True, 2)
 
 
@@ -202,8 +214,12 @@ def test_old_attributes_warn(view: object, old: str, new: object) -> None:
 def test_whatever_is_in_it_comes_out_as_json(text: str, at: int) -> None:
     """Control characters and halves of characters too; a time of any year is one of ours."""
     event = Event(1, Seconds(at / 10), text or "x", None, text, text, text, text)
-    for found in (shapes.event(event), oldnames.EVENT.restore(shapes.event(event)), told(event)):
-        encoded = shapes.encode(found)
+    for found in (
+        json_shapes.event(event),
+        old_json_names.EVENT.restore(json_shapes.event(event)),
+        told(event),
+    ):
+        encoded = json_shapes.encode(found)
         assert encoded.isascii()
         again = json.loads(encoded)
         assert json.dumps(again, ensure_ascii=False).encode()  # no half of a pair is left
@@ -213,7 +229,7 @@ def test_whatever_is_in_it_comes_out_as_json(text: str, at: int) -> None:
 def test_plain_text_is_left_as_it_is() -> None:
     """Only what is no character is replaced; pairs become the character they stand for."""
     kept = "\x1b日本語\ufeff😀\u202e" + "A" * 1_000_000
-    assert json.loads(shapes.encode({"a": [kept, "\ud800", "\udc00x"]})) == {
+    assert json.loads(json_shapes.encode({"a": [kept, "\ud800", "\udc00x"]})) == {
         "a": [kept, "\ufffd", "\ufffdx"]
     }
 
@@ -221,7 +237,7 @@ def test_plain_text_is_left_as_it_is() -> None:
 @pytest.mark.parametrize("said, only_new", [("", False), (" ", False), ("1", True), (" 1 ", True)])
 def test_the_variable(said: str, only_new: bool) -> None:  # noqa: FBT001 - a case
     """Unset or empty means both, 1 only the new names."""
-    assert shapes.only_new(said) is only_new
+    assert json_shapes.only_new(said) is only_new
 
 
 @pytest.mark.parametrize("said", ["0", "2", "true", "1\n2", "x" * 1000])
@@ -229,6 +245,6 @@ def test_a_bad_variable(said: str) -> None:
     """The message names the variable, what it is and what it may be; a target lacks a good one."""
     expected = r"bad HEADGATE_SCHEMA '.{0,60}': expected 1, or leave it unset"
     with pytest.raises(UsageError, match=expected):
-        shapes.only_new(said)
+        json_shapes.only_new(said)
     environ = {"HEADGATE_SCHEMA": said}
     assert re.fullmatch(expected, lacks(Target("t", command=("true",)), environ))

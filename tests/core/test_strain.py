@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.config.check import parse
-from headgate.core import strain
+from headgate.core.admission.next_in_line import Head, keep_seats, obstacles
+from headgate.core.admission.pools import AUTO, Declared, Pool, Tuned, book
+from headgate.core.admission.seats import Need, Use, blocked_by
 from headgate.core.amounts import MOST, parse_size, show_size
-from headgate.core.line import Head, keep_seats, obstacles
-from headgate.core.pools import AUTO, Declared, Pool, Tuned, book
-from headgate.core.seats import Need, Use, blocked_by
-from headgate.core.strain import GIB, Care, Host
+from headgate.core.host import pressure
+from headgate.core.host.pressure import GIB, Care, Host
 from headgate.core.times import Ms
-from headgate.core.views import explain
+from headgate.core.views.snapshots import explain
 from headgate.errors import ConfigError, UsageError
 
 MIB = 2**20
@@ -36,7 +36,7 @@ def test_auto_follows_from_memory_and_cores(
     memory: int, cores: float, agent: int, limit: int
 ) -> None:
     """The smaller of what fits into memory and two per core; at least one, whatever there is."""
-    assert strain.auto_limit(Host(memory, memory, cores), agent) == limit
+    assert pressure.auto_limit(Host(memory, memory, cores), agent) == limit
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_auto_follows_from_memory_and_cores(
 )
 def test_auto_says_where_it_comes_from(memory: int, cores: float, said: str) -> None:
     """What was found is shown beside the limit."""
-    assert strain.auto_source(Host(memory, 0, cores)) == said
+    assert pressure.auto_source(Host(memory, 0, cores)) == said
 
 
 def hosted(declared: Declared, host: Host | None = PLENTY, tuned: Tuned | None = None) -> Pool:
@@ -187,18 +187,18 @@ def test_nothing_is_kept_for_who_is_held_up_by_its_machine() -> None:
 
 def test_danger_is_below_half_of_the_floor() -> None:
     """What runs is in danger long after nothing more is let in."""
-    assert strain.in_danger(FLOOR, PLENTY._replace(free=GIB // 2)) is None
-    found = strain.in_danger(FLOOR, PLENTY._replace(free=300 * MIB))
+    assert pressure.in_danger(FLOOR, PLENTY._replace(free=GIB // 2)) is None
+    found = pressure.in_danger(FLOOR, PLENTY._replace(free=300 * MIB))
     assert found == ("memory_low", "300 MiB free, below half of its floor (512 MiB)")
-    assert strain.in_danger(Care(0, 2.0), PLENTY._replace(free=0)) is None
+    assert pressure.in_danger(Care(0, 2.0), PLENTY._replace(free=0)) is None
 
 
 @given(st.integers(0, 2**50), st.integers(0, 2**50), st.floats(0, 1e6), st.integers(1, 2**50))
 def test_auto_is_always_a_limit(memory: int, free: int, cores: float, agent: int) -> None:
     """Whatever a machine has, the limit is one, and the default floor is less than all of it."""
     host = Host(memory, free, cores)
-    assert 1 <= strain.auto_limit(host, agent) <= MOST
-    assert strain.auto_floor(host) <= min(memory, GIB)
+    assert 1 <= pressure.auto_limit(host, agent) <= MOST
+    assert pressure.auto_floor(host) <= min(memory, GIB)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 
 BODY = '''
 class Value(NamedTuple):

@@ -7,11 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.classify import classify_line
-from headgate.core.rules import Rule, parse_rules
-from headgate.core.signals import CONCURRENCY, KINDS, OVERLOADED, QUOTA, RATE, REFUSALS, Signal
+from headgate.core.answers.answer_rules import Rule, parse_rules
+from headgate.core.answers.builtin_rules import BUILTIN, LINES
+from headgate.core.answers.classify import classify_line
+from headgate.core.answers.signals import (
+    CONCURRENCY,
+    KINDS,
+    OVERLOADED,
+    QUOTA,
+    RATE,
+    REFUSALS,
+    Signal,
+)
 from headgate.core.times import Ms, Seconds
-from headgate.core.verdicts import BUILTIN, LINES
 
 NOW = Seconds(1_790_000_000.0)
 

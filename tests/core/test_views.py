@@ -2,10 +2,10 @@
 
 import pytest
 
+from headgate.core.admission.seats import Reason
 from headgate.core.amounts import FOREVER
-from headgate.core.seats import Reason
 from headgate.core.times import Ms, Seconds
-from headgate.core.views import PoolStatus, UpstreamStatus, explain
+from headgate.core.views.snapshots import PoolStatus, UpstreamStatus, explain
 
 NOW = Ms(1_000_000)
 

@@ -27,9 +27,9 @@ with gate.slot("a/b"):
 def modules() -> list[str]:
     """Every module that holding and waiting can need."""
     return [
-        f"headgate.{package}.{file.stem}"
+        ".".join(("headgate", *file.relative_to(HOME).with_suffix("").parts))
         for package in PACKAGES
-        for file in (HOME / package).glob("[!_]*.py")
+        for file in (HOME / package).rglob("[!_]*.py")
     ]
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from headgate import Gate, NoRoomError
-from headgate.core.seats import Reason
-from headgate.core.strain import GIB, Care, Host
+from headgate.core.admission.seats import Reason
+from headgate.core.host.pressure import GIB, Care, Host
 from headgate.gate.strain import Gauge, read, strained
 from tests.gate.conftest import Opener
 from tests.support import LONG, Box, pool_of, until

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from headgate.core.pools import Declared
+from headgate.core.admission.pools import Declared
 from headgate.core.times import Ms, Seconds
-from headgate.core.views import PoolStatus
+from headgate.core.views.snapshots import PoolStatus
 from headgate.ledger import admit, leave, look, tune
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from headgate.core.admission.pools import Declared
 from headgate.core.keys import matches
-from headgate.core.pools import Declared
 from headgate.core.times import Ms
-from headgate.core.views import explain
+from headgate.core.views.snapshots import explain
 from headgate.errors import TooHeavyError
 from headgate.ledger import admit, jobs, leave, look, tune
 from headgate.ledger.admit import Request

@@ -1,6 +1,6 @@
 """Small histories of jobs: their place in the line, who starts them, and who may end them."""
 
-from headgate.core.jobs import End, Outcome
+from headgate.core.jobs.job import End, Outcome
 from headgate.ledger import jobs, look, tune
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Member

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.core.jobstates import ENDED
+from headgate.core.jobs.states import ENDED
 from headgate.errors import UsageError
 from headgate.ledger import hands
 from tests.ledger.yard import BADLY, REFUSED, WELL, Yard

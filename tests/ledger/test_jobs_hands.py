@@ -4,9 +4,9 @@ from itertools import product
 
 import pytest
 
-from headgate.core.jobs import End, Outcome
-from headgate.core.jobstates import ENDED
-from headgate.core.leases import EndCause, EndRequest, relief
+from headgate.core.admission.lease_events import EndCause, EndRequest, relief
+from headgate.core.jobs.job import End, Outcome
+from headgate.core.jobs.states import ENDED
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 from headgate.gate import max_hold

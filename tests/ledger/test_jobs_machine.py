@@ -15,9 +15,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from headgate.core.jobs import Job, Spec, load
-from headgate.core.jobstates import ENDED, Place, State, Timer, Word
-from headgate.core.pools import Declared
+from headgate.core.admission.pools import Declared
+from headgate.core.jobs.job import Job, Spec, load
+from headgate.core.jobs.states import ENDED, Place, State, Timer, Word
 from headgate.core.times import Ms, Seconds
 from headgate.errors import UsageError
 from headgate.gate.cancel import _ask_to_end

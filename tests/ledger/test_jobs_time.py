@@ -2,8 +2,8 @@
 
 import pytest
 
-from headgate.core.jobs import Spec, backoff
-from headgate.core.pools import Declared
+from headgate.core.admission.pools import Declared
+from headgate.core.jobs.job import Spec, backoff
 from headgate.core.times import Ms
 from headgate.ledger import admit, hands, jobtime, leave, tune
 from headgate.ledger.admit import Request

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from headgate.core.law import USUAL, Learned
-from headgate.core.pools import Declared, UsageSource
-from headgate.core.signals import (
+from headgate.core.admission.pools import Declared, UsageSource
+from headgate.core.answers.signals import (
     ACCEPTED,
     CONCURRENCY,
     LONGEST_PAUSE,
@@ -19,6 +18,7 @@ from headgate.core.signals import (
     Reading,
     Signal,
 )
+from headgate.core.learning.control_law import USUAL, Learned
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 from headgate.ledger import admit, learn, leave, metering, outlook, tune, upstream, watch

@@ -12,13 +12,21 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from headgate.core.kept import SIGHT, read_sent
+from headgate.core.admission.lease_events import PENDING
+from headgate.core.admission.pools import LEARN, Declared
+from headgate.core.answers.signals import (
+    ACCEPTED,
+    CONCURRENCY,
+    OVERLOADED,
+    QUOTA,
+    RATE,
+    Reading,
+    Signal,
+)
 from headgate.core.keys import matches
-from headgate.core.law import Learned
-from headgate.core.leases import PENDING
-from headgate.core.pools import LEARN, Declared
-from headgate.core.readings import Sight
-from headgate.core.signals import ACCEPTED, CONCURRENCY, OVERLOADED, QUOTA, RATE, Reading, Signal
+from headgate.core.learning.control_law import Learned
+from headgate.core.learning.usage_readings import Sight
+from headgate.core.stored_text.contents import SIGHT, read_sent
 from headgate.core.times import Ms
 from headgate.ledger import admit, learn, leave, outlook, tune, upstream
 from headgate.ledger.admit import Request

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from headgate.core.leases import PENDING
-from headgate.core.pools import UNLIMITED, Declared
+from headgate.core.admission.lease_events import PENDING
+from headgate.core.admission.pools import UNLIMITED, Declared
 from headgate.core.times import Ms, Seconds
 from headgate.errors import TooHeavyError
 from headgate.ledger import admit, leave, look, tune

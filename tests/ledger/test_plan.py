@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.pools import Declared
+from headgate.core.admission.pools import Declared
 from headgate.core.times import Ms
-from headgate.core.views import explain
+from headgate.core.views.snapshots import explain
 from headgate.errors import TooHeavyError
 from headgate.ledger import admit, look, tune
 from headgate.ledger.admit import Request

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.core.pools import UNLIMITED, Declared
+from headgate.core.admission.pools import UNLIMITED, Declared
 from headgate.core.times import Ms
 from headgate.ledger import admit, leave
 from headgate.ledger.admit import Request

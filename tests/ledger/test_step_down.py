@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.pools import Declared
-from headgate.core.signals import ACCEPTED, CONCURRENCY, RATE
+from headgate.core.admission.pools import Declared
+from headgate.core.answers.signals import ACCEPTED, CONCURRENCY, RATE
 from headgate.core.times import Ms
 from headgate.ledger import leave, tune, watch
 from headgate.ledger.ledger import Ledger

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from headgate.core import kept
+from headgate.core.admission.lease_events import PENDING
+from headgate.core.admission.pools import Declared, Tuned, UsageSource, sound
 from headgate.core.amounts import FOREVER
-from headgate.core.leases import PENDING
-from headgate.core.pools import Declared, Tuned, UsageSource, sound
-from headgate.core.signals import ACCEPTED, CONCURRENCY
-from headgate.core.strain import Host
-from headgate.core.texts import Shape, Unreadable
+from headgate.core.answers.signals import ACCEPTED, CONCURRENCY
+from headgate.core.host.pressure import Host
+from headgate.core.stored_text import contents
+from headgate.core.stored_text.formats import Shape, Unreadable
 from headgate.core.times import Ms, Seconds
 from headgate.ledger import leave, look, notices, strain, tune, upstream
 from headgate.ledger.ledger import Ledger
@@ -117,14 +117,14 @@ class Scene(NamedTuple):
 
 
 SCENES = {
-    "learned": Scene(_learned, kept.LEARNED),
-    "pace": Scene(_paced, kept.PACE, "pace:a"),
-    "meter": Scene(_metered, kept.METER, "meter:a"),
-    "usage": Scene(_read_usage, kept.SIGHT, "usage:a"),
-    "usage of another": Scene(_told_usage, kept.SIGHT, "usage:a"),
-    "gated": Scene(_told_usage, kept.GATED, "gated"),
-    "foreign": Scene(_foreign, kept.SIGHTINGS, "foreign:a"),
-    "strain": Scene(_strained, kept.STRAINED, "strain:m"),
+    "learned": Scene(_learned, contents.LEARNED),
+    "pace": Scene(_paced, contents.PACE, "pace:a"),
+    "meter": Scene(_metered, contents.METER, "meter:a"),
+    "usage": Scene(_read_usage, contents.SIGHT, "usage:a"),
+    "usage of another": Scene(_told_usage, contents.SIGHT, "usage:a"),
+    "gated": Scene(_told_usage, contents.GATED, "gated"),
+    "foreign": Scene(_foreign, contents.SIGHTINGS, "foreign:a"),
+    "strain": Scene(_strained, contents.STRAINED, "strain:m"),
 }
 
 
@@ -161,8 +161,8 @@ def readable(scene: Scene, text: str, now: int) -> bool:
     found = scene.shape.read(text)
     if found is None or isinstance(found, Unreadable):
         return found is None
-    timed = scene.shape in (kept.SIGHTINGS, kept.STRAINED)
-    return not (timed and kept.cut_off(found[-1].at, now))
+    timed = scene.shape in (contents.SIGHTINGS, contents.STRAINED)
+    return not (timed and contents.cut_off(found[-1].at, now))
 
 
 ODD = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

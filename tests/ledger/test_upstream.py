@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.pools import Declared, UsageSource
-from headgate.core.signals import (
+from headgate.core.admission.pools import Declared, UsageSource
+from headgate.core.answers.retry_after import Meter, Meters
+from headgate.core.answers.signals import (
     ACCEPTED,
     CONCURRENCY,
     OVERLOADED,
@@ -17,7 +18,6 @@ from headgate.core.signals import (
     Signal,
 )
 from headgate.core.times import Ms
-from headgate.core.waits import Meter, Meters
 from headgate.ledger import admit, learn, metering, upstream
 from headgate.ledger.ledger import Ledger
 from tests.ledger.test_learning import HOUR, MINUTE, SECOND, SOURCE, Lab

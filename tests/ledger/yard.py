@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Any
 
-from headgate.core.jobs import End, Job, Outcome, Spec
+from headgate.core.jobs.job import End, Job, Outcome, Spec
 from headgate.core.times import Seconds
-from headgate.core.views import JobStatus
+from headgate.core.views.snapshots import JobStatus
 from headgate.ledger import joblook, jobs, jobtime
 from headgate.ledger.jobs import Draft
 from headgate.ledger.ledger import Ledger

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headgate.core.signals import CONCURRENCY
+from headgate.core.answers.signals import CONCURRENCY
 from headgate.core.times import Seconds
 from headgate.errors import HeadgateError, UsageError
 from headgate.probe.account import Found, Terms, probe_account

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.strain import GIB
+from headgate.core.host.pressure import GIB
 from headgate.core.times import Seconds
 from headgate.probe.judge import Copy, Round, Search, fault, needs, worse
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate.core.strain import GIB, Host
+from headgate.core.host.pressure import GIB, Host
 from headgate.core.times import Seconds
 from headgate.errors import HeadgateError
 from headgate.gate.strays import family

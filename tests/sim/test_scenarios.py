@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.core import readings
-from headgate.core.signals import Reading
+from headgate.core.answers.signals import Reading
+from headgate.core.learning import usage_readings
 from headgate.errors import ConfigError
 from headgate.sim.compare import ORACLE, Case, Score, run
 from headgate.sim.scenario import FOLDER, KINDS, Agents, Scenario, built_in, load
@@ -434,17 +434,19 @@ def test_a_free_seat_is_not_lost_for_good() -> None:
     two more; then three that last. Nothing changes any more, so nothing but a grant can change it.
     """
     lives = ((520, 784), (520, 784), (1081, 1345), (1081, 1348), (1701, 0), (1701, 0), (1993, 0))
-    sight = readings.Sight()
+    sight = usage_readings.Sight()
     for asked, count in ((520, 2), (1990, 2), *((2249 + 255 * n, 3) for n in range(40))):
         own = [
-            readings.Own(1, 10**6 + sent, 10**6 + ended if 0 < ended <= asked else None)
+            usage_readings.Own(1, 10**6 + sent, 10**6 + ended if 0 < ended <= asked else None)
             for sent, ended in lives
             if sent < asked
         ]
         now = 10**6 + asked
-        sight = readings.take(sight, Reading(count, 4, 4), own, readings.Asked(now, 4), now)
-    assert readings.estimate(sight, own, 250, now) == 3
-    assert readings.stance(sight, 250, now) == readings.FRESH
+        sight = usage_readings.take(
+            sight, Reading(count, 4, 4), own, usage_readings.Asked(now, 4), now
+        )
+    assert usage_readings.estimate(sight, own, 250, now) == 3
+    assert usage_readings.stance(sight, 250, now) == usage_readings.FRESH
 
 
 @pytest.mark.parametrize("name, hours", [("moving", 1.5), ("humans", 0.6)])

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from headgate.core.pools import UsageSource
-from headgate.core.signals import Reading
+from headgate.core.admission.pools import UsageSource
+from headgate.core.answers.signals import Reading
 from headgate.sim import serve_play
 from headgate.sim.serve import running
 from headgate.sim.serve_manner import fixed

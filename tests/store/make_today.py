@@ -8,7 +8,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from headgate.core.signals import ACCEPTED, CONCURRENCY, Signal
+from headgate.core.answers.signals import ACCEPTED, CONCURRENCY, Signal
 from headgate.gate import max_hold
 from headgate.gate.cancel import _ask_to_end
 from headgate.ledger import hands, jobs, jobtime, learn

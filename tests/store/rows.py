@@ -4,21 +4,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from headgate.core.jobs import Job
-from headgate.core.jobstates import State, Word
-from headgate.core.leases import ACCEPTED, PENDING, EndCause, EndRequest, refused
-from headgate.core.pools import Tuned
+from headgate.core.admission.lease_events import ACCEPTED, PENDING, EndCause, EndRequest, refused
+from headgate.core.admission.pools import Tuned
+from headgate.core.jobs.job import Job
+from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
-from headgate.ledger.rows import (
-    Attempt,
-    Happening,
-    Lane,
-    Lease,
-    Member,
-    Rest,
-    Ticket,
-    Tx,
-)
+from headgate.ledger.rows import Attempt, Happening, Lane, Lease, Member, Rest, Ticket, Tx
 
 NOTES = ("n1", "n2", "n3")
 KEYS = ("a/x", "a/y", "b/z")

@@ -5,9 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.jobs import Job
-from headgate.core.jobstates import State, Word
-from headgate.core.leases import (
+from headgate.core.admission.lease_events import (
     ACCEPTED,
     PENDING,
     RELIEF,
@@ -17,6 +15,8 @@ from headgate.core.leases import (
     refused,
     relief,
 )
+from headgate.core.jobs.job import Job
+from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
 from headgate.errors import StoreCorruptError
 from headgate.store import codec

@@ -13,17 +13,10 @@ from uuid import uuid4
 
 import pytest
 
-from headgate.core.leases import ACCEPTED, PENDING, refused
-from headgate.core.pools import Tuned
+from headgate.core.admission.lease_events import ACCEPTED, PENDING, refused
+from headgate.core.admission.pools import Tuned
 from headgate.core.times import Ms
-from headgate.ledger.rows import (
-    History,
-    Lease,
-    Member,
-    Rest,
-    Ticket,
-    Tx,
-)
+from headgate.ledger.rows import History, Lease, Member, Rest, Ticket, Tx
 from headgate.store import Store, open_store
 from tests.store.far import FarStore
 from tests.store.rows import (

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.jobs import Job
-from headgate.core.jobstates import State, Word
-from headgate.core.line import Order
+from headgate.core.admission.next_in_line import Order
+from headgate.core.jobs.job import Job
+from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
 from headgate.ledger.rows import Attempt, Member, Tx
 from headgate.store import Store, open_store

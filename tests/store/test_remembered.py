@@ -10,9 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.jobstates import State, Word
-from headgate.core.leases import ACCEPTED, PENDING, EndCause, EndRequest, refused, relief
-from headgate.core.pools import Tuned
+from headgate.core.admission.lease_events import (
+    ACCEPTED,
+    PENDING,
+    EndCause,
+    EndRequest,
+    refused,
+    relief,
+)
+from headgate.core.admission.pools import Tuned
+from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
 from headgate.ledger.rows import Expected, Member, Tx
 from headgate.store import open_store

@@ -18,9 +18,9 @@ import apsw
 import pytest
 
 from headgate import Gate
-from headgate.core.leases import PENDING
+from headgate.core.admission.lease_events import PENDING
 from headgate.core.times import Ms, Seconds
-from headgate.core.views import PoolStatus, Status
+from headgate.core.views.snapshots import PoolStatus, Status
 from headgate.errors import (
     NoRoomError,
     StoreCorruptError,

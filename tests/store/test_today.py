@@ -7,9 +7,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from headgate.core.jobs import End, Job
-from headgate.core.jobstates import State, Word
-from headgate.core.leases import ACCEPTED, PENDING, EndCause, refused
+from headgate.core.admission.lease_events import ACCEPTED, PENDING, EndCause, refused
+from headgate.core.jobs.job import End, Job
+from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms, Seconds
 from headgate.errors import UsageError
 from headgate.gate.cancel import _ask_to_end

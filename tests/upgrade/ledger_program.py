@@ -10,9 +10,9 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headgate.core.pools import Declared, UsageSource
-from headgate.core.signals import Reading, Signal
-from headgate.core.strain import Host
+from headgate.core.admission.pools import Declared, UsageSource
+from headgate.core.answers.signals import Reading, Signal
+from headgate.core.host.pressure import Host
 from headgate.gate.roll import HomeRoll
 from headgate.ledger import admit, learn, leave, strain, tune, upstream
 from headgate.ledger.ledger import Ledger, Pages

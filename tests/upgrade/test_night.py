@@ -24,7 +24,7 @@ from typing import Any
 import apsw
 import pytest
 
-from headgate.core.jobstates import ENDED
+from headgate.core.jobs.states import ENDED
 from tests.agents.stage import QUICK, Provider, shim
 from tests.support import Program, until
 from tests.upgrade.conftest import Version, marked

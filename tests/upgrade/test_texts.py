@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
-from headgate.core import kept
-from headgate.core.texts import Shape, Unreadable
+from headgate.core.stored_text import contents
+from headgate.core.stored_text.formats import Shape, Unreadable
 from tests.upgrade.conftest import Installed
 
 pytestmark = pytest.mark.timeout(90)
@@ -200,15 +200,15 @@ HISTORIES = {
 }
 
 SHAPES: dict[str, Shape[Any]] = {
-    "learned": kept.LEARNED,
-    "pace": kept.PACE,
-    "meter": kept.METER,
-    "usage": kept.SIGHT,
-    "gated": kept.GATED,
-    "foreign": kept.SIGHTINGS,
-    "strain": kept.STRAINED,
-    "overtaken": kept.OVERTAKEN,
-    "reset": kept.RESET,
+    "learned": contents.LEARNED,
+    "pace": contents.PACE,
+    "meter": contents.METER,
+    "usage": contents.SIGHT,
+    "gated": contents.GATED,
+    "foreign": contents.SIGHTINGS,
+    "strain": contents.STRAINED,
+    "overtaken": contents.OVERTAKEN,
+    "reset": contents.RESET,
 }
 
 
@@ -235,9 +235,9 @@ def _reads(note: str, text: str) -> None:
     """This version reads it, and would write it so."""
     kind = note.partition(":")[0]
     if kind == "sent":
-        marks = kept.read_sent(text)
+        marks = contents.read_sent(text)
         assert marks is not None
-        assert kept.write_sent(list(marks)) == text
+        assert contents.write_sent(list(marks)) == text
     elif kind in SHAPES:
         value = SHAPES[kind].read(text)
         assert not isinstance(value, Unreadable), (note, text)

@@ -6,8 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from headgate.core.pools import UsageSource
-from headgate.core.signals import Reading
+from headgate.core.admission.pools import UsageSource
+from headgate.core.answers.signals import Reading
 from headgate.core.times import Seconds
 from headgate.usage import Failed, read
 

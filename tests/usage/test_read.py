@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.pools import UsageSource
-from headgate.core.signals import Reading
+from headgate.core.admission.pools import UsageSource
+from headgate.core.answers.signals import Reading
 from headgate.core.times import Seconds
 from headgate.usage import Failed, read, wire
 from headgate.usage.failed import explain
@@ -502,7 +502,7 @@ def test_no_proxy(said: str, direct: bool) -> None:  # noqa: FBT001
 def test_importing_costs_nothing() -> None:
     """What asks is loaded when something is asked."""
     script = (
-        "import sys, headgate.core.pools, headgate.core.signals\n"
+        "import sys, headgate.core.admission.pools, headgate.core.answers.signals\n"
         "before = set(sys.modules)\n"
         "import headgate.usage\n"
         "light = {'io', 'contextlib'}  # which some versions of Python have loaded already\n"

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from headgate.core.pools import UsageSource
-from headgate.core.signals import Reading
+from headgate.core.admission.pools import UsageSource
+from headgate.core.answers.signals import Reading
 from headgate.usage import Failed, read
 from tests.usage.server import Script, Server, says
 

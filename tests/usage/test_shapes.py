@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.signals import LONGEST_PAUSE, PAUSE, Reading
+from headgate.core.answers.signals import LONGEST_PAUSE, PAUSE, Reading
 from headgate.core.times import Seconds
 from headgate.usage.failed import Trouble, Unusable
 from headgate.usage.shapes import by_path, featherless, load, returned, umans

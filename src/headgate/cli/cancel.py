@@ -3,9 +3,9 @@
 from argparse import ArgumentParser, Namespace
 
 from headgate.cli.common import open_anyway, parse_id, print_json, say
-from headgate.core import oldnames, shapes
 from headgate.core.amounts import parse_duration
 from headgate.core.times import seconds
+from headgate.core.views import json_shapes, old_json_names
 from headgate.errors import HeadgateError
 
 
@@ -29,12 +29,12 @@ def run(args: Namespace) -> int:
         except HeadgateError as error:
             code = code or error.exit_code
             say(str(error))
-            results.append(shapes.document(shapes.outcome(text, "failed", str(error))))
+            results.append(json_shapes.document(json_shapes.outcome(text, "failed", str(error))))
             continue
-        results.append(shapes.document(shapes.outcome(text, outcome)))
+        results.append(json_shapes.document(json_shapes.outcome(text, outcome)))
         if not args.json:
             say(f"{text} {'is out of the line' if outcome == 'withdrawn' else 'has ended'}")
     if args.json:
-        print_json(results, oldnames.OUTCOME)
+        print_json(results, old_json_names.OUTCOME)
     gate.close()
     return code

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json
 from headgate.core.amounts import show_seconds
-from headgate.core.views import Capacity
+from headgate.core.views.snapshots import Capacity
 from headgate.errors import NoRoomError
 
 
@@ -28,9 +28,9 @@ def run(args: Namespace) -> int:
     with open_gate(args) as gate:
         capacity = gate.capacity(args.key, priority=args.priority)
     if args.json:
-        from headgate.core import oldnames, shapes
+        from headgate.core.views import json_shapes, old_json_names
 
-        print_json(shapes.document(shapes.capacity(capacity)), oldnames.CAPACITY)
+        print_json(json_shapes.document(json_shapes.capacity(capacity)), old_json_names.CAPACITY)
     else:
         draw.show([line(capacity)])
     return 0 if capacity.state in {"open", "near"} else NoRoomError.exit_code

@@ -9,11 +9,11 @@ from headgate.cli import draw
 from headgate.cli.common import print_json, say, warn_of_old_messages
 from headgate.cli.limits import COLUMNS, in_order, row
 from headgate.config import Config, find, load
-from headgate.core import shapes
+from headgate.core.admission.pools import Pool, UsageSource, book, parse_view
 from headgate.core.amounts import show_duration
-from headgate.core.pools import Pool, UsageSource, book, parse_view
 from headgate.core.times import Seconds, seconds
-from headgate.core.views import PoolStatus
+from headgate.core.views import json_shapes
+from headgate.core.views.snapshots import PoolStatus
 from headgate.errors import ConfigError
 
 
@@ -72,17 +72,17 @@ def _usage(source: UsageSource | None) -> str:
 
 def _as_json(
     config: Config | None, pools: Mapping[str, Pool], errors: Sequence[str] = ()
-) -> shapes.Json:
+) -> json_shapes.Json:
     """What the file says; or what is wrong with it, and null for all the rest."""
     listed = [
         {
-            **shapes.settings(_status(pool)),
+            **json_shapes.settings(_status(pool)),
             "usage": None if pool.usage is None else pool.usage.kind,
             "observe": pool.observe,
         }
         for pool in pools.values()
     ]
-    return shapes.document(
+    return json_shapes.document(
         {
             "ok": config is not None,
             "path": str(config.path) if config and config.path else None,

@@ -10,7 +10,7 @@ from typing import Any
 
 from headgate.cli import draw
 from headgate.cli.common import print_json
-from headgate.core import oldnames, shapes
+from headgate.core.views import json_shapes, old_json_names
 from headgate.doctor import NOTE, OK, PROBLEM, WARNING, Finding, Report, examine
 
 _MARKS = {OK: ("✓", "+"), NOTE: ("·", "-"), WARNING: ("!", "!"), PROBLEM: ("✗", "x")}
@@ -29,7 +29,7 @@ def run(args: Namespace) -> int:
     """Examine everything."""
     report = examine(os.environ, store=args.store, config=args.config_file, notify=args.notify)
     if args.json:
-        print_json(as_json(report), oldnames.FINDINGS)
+        print_json(as_json(report), old_json_names.FINDINGS)
     else:
         draw.show(lines(report, draw.pen()))
     return 0 if report.healthy else 1
@@ -42,7 +42,7 @@ def as_json(report: Report) -> dict[str, Any]:
         for heading, group in report.groups
         for finding in group
     ]
-    return shapes.document(
+    return json_shapes.document(
         {
             "healthy": report.healthy,
             "total_problems": report.count(PROBLEM),

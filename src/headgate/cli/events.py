@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from headgate.cli import draw
 from headgate.cli.common import open_anyway, wants_only_new, warn_of_old_names, with_old_names
 from headgate.cli.queue import whole
-from headgate.core import oldnames
-from headgate.core.shapes import document, encode
-from headgate.core.shapes import event as event_json
-from headgate.core.views import Event
+from headgate.core.views import old_json_names
+from headgate.core.views.json_shapes import document, encode
+from headgate.core.views.json_shapes import event as event_json
+from headgate.core.views.snapshots import Event
 
 _BATCH = 1_000
 
@@ -31,7 +31,7 @@ def run(args: Namespace) -> int:
     with open_anyway(args) as gate:
         latest = gate.events(most=max(1, most))
         if args.json and not wants_only_new() and (latest or args.follow):
-            warn_of_old_names(oldnames.EVENT)
+            warn_of_old_names(old_json_names.EVENT)
         _tell(latest if most else (), as_json=args.json)
         if args.follow:
             last = latest[-1].seq if latest else 0
@@ -48,7 +48,7 @@ def run(args: Namespace) -> int:
 def _tell(events: Iterable[Event], *, as_json: bool) -> None:
     if as_json:
         for event in events:
-            shown = with_old_names(document(event_json(event)), oldnames.EVENT)
+            shown = with_old_names(document(event_json(event)), old_json_names.EVENT)
             sys.stdout.write(f"{encode(shown)}\n")
         sys.stdout.flush()
         return

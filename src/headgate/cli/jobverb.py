@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from headgate.cli.common import open_anyway, parse_id, print_json, say
 from headgate.cli.submit import describe
-from headgate.core import oldnames, shapes
+from headgate.core.views import json_shapes, old_json_names
 from headgate.errors import HeadgateError
 from headgate.gate.jobs import Jobs
 
@@ -19,7 +19,7 @@ def add_ids(parser: ArgumentParser) -> None:
 def do(args: Namespace, act: Callable[[Jobs, int], None]) -> int:
     """Do it to each; one to which it cannot be done does not keep the others."""
     code = 0
-    found: list[shapes.Json] = []
+    found: list[json_shapes.Json] = []
     with open_anyway(args) as gate:
         for text in args.ids:
             try:
@@ -29,11 +29,11 @@ def do(args: Namespace, act: Callable[[Jobs, int], None]) -> int:
             except HeadgateError as error:
                 code = code or error.exit_code
                 say(str(error))
-                found.append(shapes.document(shapes.outcome(text, "failed", str(error))))
+                found.append(json_shapes.document(json_shapes.outcome(text, "failed", str(error))))
                 continue
-            found.append(shapes.document(shapes.work(job)))
+            found.append(json_shapes.document(json_shapes.work(job)))
             if not args.json:
                 say(describe(job))
     if args.json:
-        print_json(found, oldnames.JOB_OR_OUTCOME)
+        print_json(found, old_json_names.JOB_OR_OUTCOME)
     return code

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json, say
 from headgate.cli.status import SOURCES
-from headgate.core import shapes
+from headgate.core.admission.pools import LEARN, OFF
 from headgate.core.amounts import parse_duration, parse_limit, show_duration, show_seconds
 from headgate.core.keys import HOST, parse_pattern
-from headgate.core.pools import LEARN, OFF
 from headgate.core.times import Seconds, seconds
-from headgate.core.views import PoolStatus, Status
+from headgate.core.views import json_shapes
+from headgate.core.views.snapshots import PoolStatus, Status
 from headgate.errors import UsageError
 from headgate.gate import Gate
 
@@ -55,8 +55,8 @@ def run(args: Namespace) -> int:
         with open_gate(args) as gate:
             status = gate.status()
         if args.json:
-            pools = [shapes.settings(pool) for pool in status.pools]
-            print_json(shapes.document({"pools": pools}))
+            pools = [json_shapes.settings(pool) for pool in status.pools]
+            print_json(json_shapes.document({"pools": pools}))
         else:
             draw.show(lines(status.pools, draw.pen(), status.at))
         return 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headgate.cli.common import open_anyway, parse_id, say
 from headgate.cli.queue import whole
-from headgate.core.jobstates import ENDED
+from headgate.core.jobs.states import ENDED
 from headgate.core.times import Seconds
 from headgate.errors import UsageError
 from headgate.gate import Gate

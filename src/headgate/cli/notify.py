@@ -8,17 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from headgate.cli import draw
-from headgate.cli.common import (
-    open_gate,
-    print_json,
-    say,
-    wants_only_new,
-    warn_of_old_messages,
-)
+from headgate.cli.common import open_gate, print_json, say, wants_only_new, warn_of_old_messages
 from headgate.config import find, load
-from headgate.core import oldnames, shapes
-from headgate.core.notices import Target
+from headgate.core.notification_targets import Target
 from headgate.core.times import seconds
+from headgate.core.views import json_shapes, old_json_names
 from headgate.errors import UsageError
 
 _NONE = "no [[notify]] in the configuration; see docs/notifications.md"
@@ -78,7 +72,7 @@ def _test(args: Namespace) -> int:
         if not args.json:
             draw.show([f"{target.name}: {draw.clean(problem) if problem else 'ok'}"])
     if args.json:
-        print_json(shapes.document({"targets": found}), oldnames.TARGETS)
+        print_json(json_shapes.document({"targets": found}), old_json_names.TARGETS)
     _warn(targets)
     return 0 if all(row["ok"] for row in found) else 125
 
@@ -107,7 +101,7 @@ def _list(args: Namespace) -> int:
         for target, standing in zip(targets, standings, strict=True)
     ]
     if args.json:
-        print_json(shapes.document({"targets": rows}), oldnames.TARGETS)
+        print_json(json_shapes.document({"targets": rows}), old_json_names.TARGETS)
     elif rows:
         draw.show(draw.table(_COLUMNS, [_cells(row) for row in rows], draw.pen()))
     else:

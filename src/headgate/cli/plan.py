@@ -18,10 +18,10 @@ from typing import Any, BinaryIO
 from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json
 from headgate.config.words import hide, label
-from headgate.core import oldnames, shapes
+from headgate.core.admission.candidates import Candidate, KeyOf, Plan, Verdict, kind, read_candidate
 from headgate.core.amounts import CLASSES, parse_priority, show_seconds
-from headgate.core.plans import Candidate, KeyOf, Plan, Verdict, kind, read_candidate
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
+from headgate.core.views import json_shapes, old_json_names
 from headgate.errors import UsageError
 
 _MOST = 1_000_000
@@ -61,7 +61,7 @@ def run(args: Namespace) -> int:
         entries = _open_and_read(args.file, lambda argv: gate.key_of(argv, os.environ))
         plan = gate.plan(entry.candidate for entry in entries)
     if args.json:
-        print_json(as_json(plan, entries), oldnames.PLAN)
+        print_json(as_json(plan, entries), old_json_names.PLAN)
     else:
         draw.show(lines(plan, entries, draw.pen()))
     return 0
@@ -147,10 +147,10 @@ _ONE_EACH = "expected one JSON object per line"
 def as_json(plan: Plan, entries: list[Entry]) -> dict[str, Any]:
     """The plan, with each candidate's line and what its owner calls it."""
     verdicts = (
-        shapes.verdict(verdict, entry.line, entry.echo)
+        json_shapes.verdict(verdict, entry.line, entry.echo)
         for entry, verdict in zip(entries, plan.verdicts, strict=True)
     )
-    return shapes.document(shapes.plan(plan, verdicts))
+    return json_shapes.document(json_shapes.plan(plan, verdicts))
 
 
 def lines(plan: Plan, entries: list[Entry], pen: draw.Pen) -> list[str]:

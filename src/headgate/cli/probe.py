@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json, say
-from headgate.core import oldnames, shapes
 from headgate.core.amounts import parse_duration, shown
 from headgate.core.keys import HOST, parse_key, parse_pattern
 from headgate.core.times import Seconds, seconds
+from headgate.core.views import json_shapes, old_json_names
 from headgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _show_machine(args: Namespace, name: str, found: "machine.Found") -> None:
             "rounds": [_round_json(it) for it in found.tried],
             "set": HOST if args.set is not None else None,
         }
-        print_json(shapes.document(said), oldnames.COPIES)
+        print_json(json_shapes.document(said), old_json_names.COPIES)
         return
     done = "host has a limit of" if args.set is not None else "recommended limit for host:"
     lines = [f"{done} {found.recommended}", *(f"  {reason}" for reason in found.reasons)]
@@ -171,7 +171,7 @@ def _show_account(args: Namespace, pool: str, found: "account.Found") -> None:
     if args.json:
         said = {**found._asdict(), "set": was_set}
         said["signal"] = said.pop("kind") or None
-        print_json(shapes.document(said), oldnames.REQUESTS)
+        print_json(json_shapes.document(said), old_json_names.REQUESTS)
         return
     lines = [
         f"limit: {found.limit}" if found.limit is not None else f"{found.works} at once worked",

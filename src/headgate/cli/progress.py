@@ -5,7 +5,7 @@ from typing import TextIO
 
 from headgate.core.amounts import show_seconds
 from headgate.core.times import Seconds
-from headgate.core.views import Waiting
+from headgate.core.views.snapshots import Waiting
 
 
 class Progress:

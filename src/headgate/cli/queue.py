@@ -5,10 +5,10 @@ from argparse import ArgumentParser, Namespace
 
 from headgate.cli import draw
 from headgate.cli.common import open_anyway, print_json
-from headgate.core import oldnames, shapes
 from headgate.core.amounts import CLASSES, parse_priority, show_seconds
 from headgate.core.times import Seconds
-from headgate.core.views import JobStatus, Queue, Running, Waiting
+from headgate.core.views import json_shapes, old_json_names
+from headgate.core.views.snapshots import JobStatus, Queue, Running, Waiting
 from headgate.errors import UsageError
 from headgate.gate import Gate
 
@@ -83,7 +83,9 @@ def run(args: Namespace) -> int:
         ended = gate.jobs.finished(size) if args.all else None
         queue = queue._replace(running=tuple(with_output(work, gate) for work in queue.running))
     if args.json:
-        print_json(shapes.document(shapes.queue(queue, running, ended)), oldnames.QUEUE)
+        print_json(
+            json_shapes.document(json_shapes.queue(queue, running, ended)), old_json_names.QUEUE
+        )
     else:
         drawn = lines(queue, draw.pen(), skip=skip, running=running)
         draw.show([*drawn, *_ended(ended, draw.pen())] if ended else drawn)

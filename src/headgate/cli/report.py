@@ -7,10 +7,8 @@ from collections.abc import Sequence
 
 from headgate.cli.common import open_gate, parse_note, print_json, say
 from headgate.cli.limits import is_new
-from headgate.core import oldnames, shapes
 from headgate.core.amounts import MOST, parse_duration, parse_limit, show_seconds, shown
-from headgate.core.keys import parse_pattern
-from headgate.core.signals import (
+from headgate.core.answers.signals import (
     ACCEPTED,
     CONCURRENCY,
     KINDS,
@@ -19,8 +17,10 @@ from headgate.core.signals import (
     USAGE,
     parse_signal,
 )
+from headgate.core.keys import parse_pattern
 from headgate.core.times import Seconds, seconds
-from headgate.core.views import Event, PoolStatus
+from headgate.core.views import json_shapes, old_json_names
+from headgate.core.views.snapshots import Event, PoolStatus
 from headgate.errors import UsageError
 from headgate.gate.strays import MARK
 
@@ -74,7 +74,7 @@ def run(args: Namespace) -> int:
         if after is None:
             print_json(None)  # a refusal of a pool that nobody knows has left no trace
         else:
-            print_json(shapes.document(shapes.pool(after)), oldnames.POOL)
+            print_json(json_shapes.document(json_shapes.pool(after)), old_json_names.POOL)
     return 0
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headgate.config.words import label
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 from headgate.errors import UsageError
 
 SYSTEMD, LAUNCHD = "systemd", "launchd"

@@ -6,7 +6,7 @@ from headgate.cli import draw
 from headgate.cli.common import open_anyway, print_json
 from headgate.core.amounts import show_duration, show_seconds
 from headgate.core.times import Seconds
-from headgate.core.views import PoolStatus, Status, UpstreamStatus
+from headgate.core.views.snapshots import PoolStatus, Status, UpstreamStatus
 
 SOURCES = {
     "default": "default",
@@ -40,9 +40,9 @@ def run(args: Namespace) -> int:
     with open_anyway(args) as gate:
         status = gate.status()
     if args.json:
-        from headgate.core import oldnames, shapes
+        from headgate.core.views import json_shapes, old_json_names
 
-        print_json(shapes.document(shapes.status(status)), oldnames.STATUS)
+        print_json(json_shapes.document(json_shapes.status(status)), old_json_names.STATUS)
     else:
         draw.show(lines(status, draw.pen()))
     return 0

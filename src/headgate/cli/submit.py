@@ -6,9 +6,9 @@ from typing import Any
 
 from headgate.cli import jobwords
 from headgate.cli.common import open_gate, print_json, say
-from headgate.core import oldnames, shapes
 from headgate.core.amounts import show_seconds
-from headgate.core.views import JobStatus
+from headgate.core.views import json_shapes, old_json_names
+from headgate.core.views.snapshots import JobStatus
 from headgate.errors import UsageError
 from headgate.gate import Gate
 from headgate.ledger.jobs import Draft
@@ -67,7 +67,7 @@ def run(args: Namespace) -> int:
 
 def _warn(draft: Draft, gate: Gate) -> None:
     """Say which of the terms that were given may end a healthy agent."""
-    from headgate.core.terms import judge
+    from headgate.core.jobs.run_limits import judge
 
     said: dict[str, Any] = dict(draft.spec.terms)
     if said:
@@ -89,8 +89,8 @@ def _batch(name: str, gate: Gate) -> list[Draft]:
 
 def _tell(found: list[JobStatus], args: Namespace) -> None:
     if args.json:
-        listed = [shapes.document(shapes.work(job)) for job in found]
-        print_json(listed if args.batch else listed[0], oldnames.WORK)
+        listed = [json_shapes.document(json_shapes.work(job)) for job in found]
+        print_json(listed if args.batch else listed[0], old_json_names.WORK)
         return
     sys.stdout.write("".join(f"{job.id}\n" for job in found))
     sys.stdout.flush()

@@ -4,10 +4,10 @@ import time
 from argparse import ArgumentParser, Namespace
 
 from headgate.cli.common import open_anyway, parse_id, print_json, say
-from headgate.core import oldnames, shapes
 from headgate.core.amounts import parse_duration
-from headgate.core.jobstates import ENDED, Word
+from headgate.core.jobs.states import ENDED, Word
 from headgate.core.times import seconds
+from headgate.core.views import json_shapes, old_json_names
 
 FAILED = 1
 TOO_LONG = 124
@@ -38,7 +38,9 @@ def run(args: Namespace) -> int:
             if not args.quiet and not args.json:
                 say(f"job {id} is {job.state}" + (f": {job.reason}" if job.reason else ""))
     if args.json:
-        print_json([shapes.document(shapes.work(job)) for job in found], oldnames.WORK)
+        print_json(
+            [json_shapes.document(json_shapes.work(job)) for job in found], old_json_names.WORK
+        )
     if any(job.state not in ENDED for job in found):
         return TOO_LONG
     return 0 if all(job.state == Word.DONE for job in found) else FAILED

@@ -6,10 +6,10 @@ from headgate.cli import draw
 from headgate.cli.common import open_anyway, parse_id, print_json
 from headgate.cli.events import event_line
 from headgate.cli.queue import with_output
-from headgate.core import oldnames, shapes
 from headgate.core.amounts import show_seconds
 from headgate.core.keys import matches
-from headgate.core.views import AttemptStatus, JobStatus, Past, Running, Waiting
+from headgate.core.views import json_shapes, old_json_names
+from headgate.core.views.snapshots import AttemptStatus, JobStatus, Past, Running, Waiting
 from headgate.errors import UsageError
 
 
@@ -41,7 +41,9 @@ def run(args: Namespace) -> int:
     if args.json:
         it = as_json(id, found, job)
         events = found.events if isinstance(found, Past) else None
-        print_json(shapes.document(shapes.history(it, pools, events, runs)), oldnames.WHY)
+        print_json(
+            json_shapes.document(json_shapes.history(it, pools, events, runs)), old_json_names.WHY
+        )
         return 0
     if job is not None and isinstance(found, Past):
         drawn = _of_job(job, draw.pen())
@@ -96,11 +98,11 @@ _RUNS_TABLE = (
 )
 
 
-def as_json(id: int, found: Waiting | Running | Past, job: JobStatus | None) -> shapes.Json:
+def as_json(id: int, found: Waiting | Running | Past, job: JobStatus | None) -> json_shapes.Json:
     """The work that this id belongs or belonged to."""
     if not isinstance(found, Past):
-        return shapes.work(found, job)
-    return shapes.past_work(id, found.events) if job is None else shapes.work(job)
+        return json_shapes.work(found, job)
+    return json_shapes.past_work(id, found.events) if job is None else json_shapes.work(job)
 
 
 def lines(id: int, found: Waiting | Running | Past, pools: list[str], pen: draw.Pen) -> list[str]:

@@ -9,16 +9,16 @@ from headgate.config.notes import SHARED, Notes
 from headgate.config.pool import judge_pool, read_adapt, read_cooldown, read_pool
 from headgate.config.values import TIME
 from headgate.config.words import Place, dotted, label, not_toml, shown
+from headgate.core.admission.pools import DEFAULTS, Declared
 from headgate.core.amounts import parse_duration
+from headgate.core.jobs.run_limits import JobTerms
 from headgate.core.keys import HOST, parse_pattern
-from headgate.core.pools import DEFAULTS, Declared
-from headgate.core.terms import JobTerms
 from headgate.core.times import Ms
 from headgate.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from headgate.core.notices import Target
-    from headgate.core.rules import Rule
+    from headgate.core.answers.answer_rules import Rule
+    from headgate.core.notification_targets import Target
 
 _TABLES = ("pools", "defaults", "classify", "run", "jobs", "profiles", "notify")
 
@@ -152,7 +152,7 @@ def _read_rules(notes: Notes, document: Mapping[str, object]) -> "tuple[Rule, ..
 
 def _read_rule(notes: Notes, place: Place, entry: Mapping[str, object]) -> "tuple[Rule, ...]":
     """One rule, read alone so that each mistake finds its line; none if it is wrong."""
-    from headgate.core.rules import Rule, parse_rules
+    from headgate.core.answers.answer_rules import Rule, parse_rules
 
     notes.check_names(place, entry, Rule._fields)
     named: dict[str, object] = {"name": f"entry {place[-1]}"}

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headgate.core.pools import Declared
-from headgate.core.terms import JobTerms
+from headgate.core.admission.pools import Declared
+from headgate.core.jobs.run_limits import JobTerms
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
-from headgate.core.values import NamedTuple
 
 if TYPE_CHECKING:
-    from headgate.core.notices import Target
-    from headgate.core.rules import Rule
+    from headgate.core.answers.answer_rules import Rule
+    from headgate.core.notification_targets import Target
 
 GRACE = Ms(10_000)
 """Milliseconds an ended agent has between SIGTERM and SIGKILL, unless the file says otherwise."""

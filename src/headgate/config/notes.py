@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from headgate.config.values import Refused
 from headgate.config.words import Place, clip, dotted, hide, label, line_numbers, plain, shown
-from headgate.core.pools import Declared
+from headgate.core.admission.pools import Declared
 from headgate.errors import UsageError
 
 _MOST_LINES = 20

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from headgate.config.notes import OF_HOST, UPSTREAM, Notes
 from headgate.config.values import TIME, Refused, choice, duration, listed, number, whole
 from headgate.config.words import Place, shown
+from headgate.core.admission.pools import ADAPT, AUTO, LEARN, OFF, UNLIMITED, Declared, UsageSource
 from headgate.core.amounts import CLASSES, parse_duration, parse_limit, parse_size, show_duration
-from headgate.core.pools import ADAPT, AUTO, LEARN, OFF, UNLIMITED, Declared, UsageSource
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.config.notes import Notes
 from headgate.config.values import Refused, choice, listed, spelled
 from headgate.config.words import Place, shown
-from headgate.core.profile import Profile, Tool
+from headgate.core.agents.profile import Profile, Tool
 from headgate.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 from headgate.config.notes import Notes
 from headgate.config.values import Refused, choice, duration, listed, spelled, whole
 from headgate.config.words import Place, key_like
-from headgate.core.pools import UsageSource
+from headgate.core.admission.pools import UsageSource
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 

@@ -1,11 +1,11 @@
 """The rules. Pure values in, pure values out: no I/O, no clock, no randomness of its own.
 
-keys        what work uses (`anthropic/claude-opus-4-6`) and the patterns that pools are named by
-amounts     durations and priorities as people write them
-pools       what is said about a pool, in layers, and what follows from it
-line        who is next, and why the others are not
-profiles    kinds of agents: their models, sessions and output, as data
-terms       on which terms an agent runs
-vigil       the watch over an agent's output
-views       frozen answers: status, capacity, queue
+admission      what a pool is, which setting wins, who is next and why the others are not
+learning       how a pool finds its limit, and what upstream's own count says
+answers        what a response of upstream, or a line of an agent, says about capacity
+agents         kinds of agents, their command lines, the watch over their output
+jobs           the states of a job, and when an agent is ended
+host           how much one machine can carry
+stored_text    what is kept as text in a store
+views          what people and programs are shown
 """

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 from headgate.doctor import limits, machine, notices, outside, settings, shadows, storage, times
 from headgate.doctor.facts import Facts, gather
 from headgate.doctor.finding import PROBLEM, Finding, warning

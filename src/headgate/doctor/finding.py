@@ -1,6 +1,6 @@
 """What a check says."""
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 
 OK, NOTE, WARNING, PROBLEM = "ok", "note", "warning", "problem"
 LEVELS = (OK, NOTE, WARNING, PROBLEM)

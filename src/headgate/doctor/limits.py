@@ -3,7 +3,7 @@
 from headgate.core.amounts import show_seconds
 from headgate.core.keys import HOST
 from headgate.core.times import Seconds
-from headgate.core.views import PoolStatus, Status
+from headgate.core.views.snapshots import PoolStatus, Status
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import NOTE, OK, WARNING, Finding, warning
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import Finding, note, ok, warning
 from headgate.gate.foreign import ancestors, command_lines, is_headgate

@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds, seconds
-from headgate.core.values import NamedTuple
-from headgate.core.views import Waiting
+from headgate.core.views.snapshots import Waiting
 from headgate.errors import NoRoomError
 from headgate.gate.delivery import call_in, call_safely
 from headgate.gate.lease import Lease, LeaseOwner

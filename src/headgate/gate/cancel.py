@@ -5,8 +5,8 @@ import select
 import time
 from functools import partial
 
-from headgate.core.jobs import load
-from headgate.core.leases import EndCause, EndRequest
+from headgate.core.admission.lease_events import EndCause, EndRequest
+from headgate.core.jobs.job import load
 from headgate.core.times import Seconds, ms_up, seconds
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.runtime import Runtime

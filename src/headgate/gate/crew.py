@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from headgate.core.jobs import End, Job
-from headgate.core.jobstates import State
-from headgate.core.leases import EndRequest
+from headgate.core.admission.lease_events import EndRequest
+from headgate.core.jobs.job import End, Job
+from headgate.core.jobs.states import State
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms, Seconds, seconds
-from headgate.core.values import NamedTuple
 from headgate.errors import CancelledWorkError, HeadgateError, StoreError, StoreReplacedError
 from headgate.gate.lease import Lease
 from headgate.gate.operation import About, Joining, Operation

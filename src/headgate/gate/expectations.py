@@ -6,7 +6,7 @@ another round trip, and nothing else.
 
 from collections.abc import Iterable, Sequence
 
-from headgate.core.pools import NO_RATES, Book
+from headgate.core.admission.pools import NO_RATES, Book
 from headgate.core.times import Ms
 from headgate.gate.operation import Operation
 from headgate.ledger.outlook import SILENCE, place

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from headgate import config as configuration
+from headgate.core.admission.pools import LEARN, parse_view
+from headgate.core.admission.seats import Reason
 from headgate.core.amounts import (
     parse_duration,
     parse_limit,
@@ -27,13 +29,20 @@ from headgate.core.amounts import (
     priority_class,
     shown,
 )
+from headgate.core.answers.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
+from headgate.core.host.pressure import Care
 from headgate.core.keys import HOST, NO_KEY, parse_key, parse_pattern
-from headgate.core.pools import LEARN, parse_view
-from headgate.core.seats import Reason
-from headgate.core.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
-from headgate.core.strain import Care
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
-from headgate.core.views import Capacity, Event, JobStatus, Past, Queue, Running, Status, Waiting
+from headgate.core.views.snapshots import (
+    Capacity,
+    Event,
+    JobStatus,
+    Past,
+    Queue,
+    Running,
+    Status,
+    Waiting,
+)
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.lease import Lease
 from headgate.gate.operation import Operation
@@ -48,10 +57,10 @@ from headgate.ledger.ledger import Ledger
 from headgate.store import Store, open_store
 
 if TYPE_CHECKING:
-    from headgate.core.plans import Candidate, Plan
-    from headgate.core.profiles import Profile
-    from headgate.core.rules import Rule
-    from headgate.core.terms import JobTerms
+    from headgate.core.admission.candidates import Candidate, Plan
+    from headgate.core.agents.find_profile import Profile
+    from headgate.core.answers.answer_rules import Rule
+    from headgate.core.jobs.run_limits import JobTerms
     from headgate.gate.crew import Crew
     from headgate.gate.jobs import Jobs
     from headgate.gate.notices import Notices
@@ -330,9 +339,9 @@ class Gate:
 
     def key_of(self, argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
         """What a command uses, where its own words or its environment tell."""
-        from headgate.core import profiles
+        from headgate.core.agents import find_profile
 
-        return profiles.key(profiles.find(argv, self.profiles()), argv, environment)
+        return find_profile.key(find_profile.find(argv, self.profiles()), argv, environment)
 
     def rules(self) -> "tuple[Rule, ...]":
         """How to read what upstream answers."""

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.core.values import NamedTuple
-from headgate.core.views import Waiting
+from headgate.core.views.snapshots import Waiting
 from headgate.errors import CancelledWorkError
 from headgate.gate.acquisition import Acquisition, Grant
 from headgate.gate.lease import Lease, LeaseOwner

@@ -15,11 +15,11 @@ from headgate.core.amounts import (
     priority_class,
     shown,
 )
-from headgate.core.jobs import Spec
-from headgate.core.jobstates import ENDED
+from headgate.core.jobs.job import Spec
+from headgate.core.jobs.states import ENDED
 from headgate.core.keys import NO_KEY, parse_key
 from headgate.core.times import NO_TIME, Ms, Seconds
-from headgate.core.views import AttemptStatus, JobStatus
+from headgate.core.views.snapshots import AttemptStatus, JobStatus
 from headgate.errors import UsageError
 from headgate.gate.operation import Operation
 from headgate.gate.runtime import Runtime

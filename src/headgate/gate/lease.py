@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.core.amounts import parse_task, parse_tokens
-from headgate.core.signals import USAGE, Signal, parse_signal, parse_wait
+from headgate.core.answers.signals import USAGE, Signal, parse_signal, parse_wait
 from headgate.core.times import Seconds
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.strays import MARK
@@ -14,7 +14,7 @@ from headgate.ledger import learn, metering
 from headgate.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
-    from headgate.core.rules import Rule
+    from headgate.core.answers.answer_rules import Rule
 
 
 class LeaseOwner(Protocol):
@@ -127,8 +127,8 @@ class Lease:
         body: str | bytes | None = b"",
     ) -> str | None:
         """Learn from an HTTP answer to this piece of work; returns the signal that it was."""
-        from headgate.core.classify import Response, classify
-        from headgate.core.waits import meters
+        from headgate.core.answers.classify import Response, classify
+        from headgate.core.answers.retry_after import meters
 
         provider = self.key.partition("/")[0]
         now = Seconds(time.time())

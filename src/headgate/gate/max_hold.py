@@ -3,7 +3,7 @@
 import threading
 from functools import partial
 
-from headgate.core.leases import EndCause, EndRequest
+from headgate.core.admission.lease_events import EndCause, EndRequest
 from headgate.core.times import Seconds
 from headgate.gate.roll import Roll
 from headgate.gate.strays import end, programs

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from headgate.core.notices import Target
+from headgate.core.notification_targets import Target
 from headgate.core.times import Seconds
-from headgate.core.views import Event
+from headgate.core.views.snapshots import Event
 from headgate.gate.operation import Joining
 from headgate.gate.runtime import Runtime
 from headgate.ledger import notices

@@ -18,7 +18,7 @@ it is about: they are its *participants*.
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 from headgate.ledger.ledger import Ledger
 
 if TYPE_CHECKING:

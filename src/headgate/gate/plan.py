@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable, Iterable
 
+from headgate.core.admission.candidates import DEFER, START, Candidate, Plan, Verdict
+from headgate.core.admission.seats import Reason
 from headgate.core.amounts import parse_priority, parse_task, parse_tokens, parse_weight
 from headgate.core.keys import NO_KEY, matches, parse_key
-from headgate.core.plans import DEFER, START, Candidate, Plan, Verdict
-from headgate.core.seats import Reason
 from headgate.core.times import Ms, Seconds, seconds
-from headgate.core.views import explain
+from headgate.core.views.snapshots import explain
 from headgate.errors import UsageError
 from headgate.gate.runtime import Runtime
 from headgate.ledger import learn

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from headgate.core.admission.pools import UsageSource
+from headgate.core.answers.signals import Reading
 from headgate.core.keys import matches
-from headgate.core.pools import UsageSource
-from headgate.core.signals import Reading
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
 from headgate.errors import GateClosedError, StoreError
 from headgate.gate.transactor import Transactor

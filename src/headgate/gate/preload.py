@@ -52,8 +52,9 @@ def preload(packages: Iterable[str] = PACKAGES, stop: threading.Event | None = N
 
 
 def _modules(package: str) -> list[str]:
-    files = sorted((_HOME / package).glob("[!_]*.py"))
-    return [f"headgate.{package}", *(f"headgate.{package}.{file.stem}" for file in files)]
+    files = sorted((_HOME / package).rglob("*.py"))
+    parts = [file.relative_to(_HOME.parent).with_suffix("").parts for file in files]
+    return [".".join(names).removesuffix(".__init__") for names in parts]
 
 
 class Preloader:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from headgate import config as configuration
+from headgate.core.admission.pools import NOTHING, Declared, UsageSource
 from headgate.core.keys import parse_pattern
-from headgate.core.pools import NOTHING, Declared, UsageSource
 from headgate.core.times import Seconds
 from headgate.gate.operation import Participant
 from headgate.gate.strain import Gauge
@@ -15,8 +15,8 @@ from headgate.ledger.ledger import Ledger, Pages
 
 if TYPE_CHECKING:
     from headgate.config import Config
-    from headgate.core.rules import Rule
-    from headgate.core.strain import Host
+    from headgate.core.answers.answer_rules import Rule
+    from headgate.core.host.pressure import Host
 
 _LOOK = Seconds(0.5)
 Source = configuration.Watched | configuration.Defaults
@@ -71,7 +71,7 @@ class Settings(Participant):
 
     def rules(self) -> "tuple[Rule, ...]":
         """How to read what upstream answers."""
-        from headgate.core.verdicts import BUILTIN
+        from headgate.core.answers.builtin_rules import BUILTIN
 
         return (*self.config.classify, *BUILTIN)
 

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headgate.core.times import Seconds
-from headgate.core.views import Waiting
+from headgate.core.views.snapshots import Waiting
 from headgate.errors import (
     GateClosedError,
     HeadgateError,

@@ -11,12 +11,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from headgate.core import strain
+from headgate.core.admission.seats import Reason
+from headgate.core.host import pressure
+from headgate.core.host.pressure import Care, Host
 from headgate.core.keys import HOST
-from headgate.core.seats import Reason
-from headgate.core.strain import Care, Host
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.core.values import NamedTuple
 from headgate.store.machine import pid_space
 
 _EVERY = Seconds(1.0)
@@ -47,7 +47,7 @@ def strained(care: Care | None, host: Host | None, *, danger: bool = False) -> R
     """Why nothing more may start; or, with `danger`, why what runs already is in danger."""
     if care is None or host is None:
         return None
-    found = strain.in_danger(care, host) if danger else strain.judge(care, host)
+    found = pressure.in_danger(care, host) if danger else pressure.judge(care, host)
     return Reason(found.code, HOST, note=found.note) if found else None
 
 

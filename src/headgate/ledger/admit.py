@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator
 
-from headgate.core import line, seats
+from headgate.core.admission import next_in_line, seats
+from headgate.core.admission.next_in_line import Granted, Head, Order, Outcome
+from headgate.core.admission.seats import Need, Reason
 from headgate.core.amounts import priority_class
-from headgate.core.kept import OVERTAKEN, Overtaken
-from headgate.core.line import Granted, Head, Order, Outcome
-from headgate.core.seats import Need, Reason
-from headgate.core.texts import Unreadable
+from headgate.core.named_tuple import NamedTuple
+from headgate.core.stored_text.contents import OVERTAKEN, Overtaken
+from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import NO_TIME, Ms, seconds
-from headgate.core.values import NamedTuple
 from headgate.errors import TooHeavyError
 from headgate.ledger import jobs, learn, leave, unreadable
 from headgate.ledger.ledger import Ledger
@@ -57,7 +57,7 @@ def ask(ledger: Ledger, request: Request) -> int:
     if request.label and not request.task:
         request = request._replace(task=f"{request.label}-{head.id}")
     rivals = bool(ledger.active_lanes()) and any(rivals_for(ledger, head))
-    if not rivals and not line.obstacles(head, ledger.use, ledger.now):
+    if not rivals and not next_in_line.obstacles(head, ledger.use, ledger.now):
         for need in head.needs:
             ledger.use.let_in(need, head.cls, ledger.now)
         _grant(ledger, head, lane, request, waited=NO_TIME)
@@ -139,7 +139,7 @@ def settle(ledger: Ledger) -> None:
         return next_head(ledger, lanes[lane], after, lost=lose)
 
     outcome = Outcome()
-    for decision in line.decisions(lanes, ledger.use, ledger.now, follow):
+    for decision in next_in_line.decisions(lanes, ledger.use, ledger.now, follow):
         outcome.add(decision)
         if isinstance(decision, Granted):
             _grant_ticket(ledger, decision.head, lanes[decision.head.lane])

@@ -5,12 +5,12 @@
 
 from typing import Protocol
 
+from headgate.core.admission.pools import Book, Unread
+from headgate.core.admission.seats import Use
+from headgate.core.host.pressure import Host
 from headgate.core.keys import NO_KEY
-from headgate.core.pools import Book, Unread
-from headgate.core.seats import Use
-from headgate.core.strain import Host
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
-from headgate.core.values import NamedTuple
 from headgate.ledger.rows import Lane, Tx
 
 

@@ -6,10 +6,10 @@ it lets nobody in any more; what it then says of those who wait is what they wou
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from headgate.core import line, seats
-from headgate.core.line import Granted, Head, Order, Outcome
-from headgate.core.seats import Reason
-from headgate.core.values import NamedTuple
+from headgate.core.admission import next_in_line, seats
+from headgate.core.admission.next_in_line import Granted, Head, Order, Outcome
+from headgate.core.admission.seats import Reason
+from headgate.core.named_tuple import NamedTuple
 from headgate.ledger import admit
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger
@@ -95,7 +95,7 @@ class DryRun:
         """Go through the line once; whether anybody would be let in."""
         self.outcome = outcome = Outcome()
         lanes = [id for id in self.lanes if id > 0 or self._new.get(id, _NOBODY).heads]
-        for decision in line.decisions(lanes, self.use, self._ledger.now, self._follow):
+        for decision in next_in_line.decisions(lanes, self.use, self._ledger.now, self._follow):
             outcome.add(decision)
             if isinstance(decision, Granted):
                 head = decision.head

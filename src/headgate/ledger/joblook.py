@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from headgate.core.amounts import FOREVER
-from headgate.core.jobs import Job
-from headgate.core.jobstates import ENDED, Place, Word
+from headgate.core.jobs.job import Job
+from headgate.core.jobs.states import ENDED, Place, Word
 from headgate.core.times import Ms, Seconds, seconds
-from headgate.core.views import JOB, AttemptStatus, JobStatus, Queue
+from headgate.core.views.snapshots import JOB, AttemptStatus, JobStatus, Queue
 from headgate.ledger import look
 from headgate.ledger.ledger import Ledger
 

@@ -1,10 +1,10 @@
 """What time and trouble do to jobs: they expire, come back, go to their next model, make room."""
 
-from headgate.core import line
+from headgate.core.admission import next_in_line
+from headgate.core.admission.lease_events import EndCause, relief
 from headgate.core.amounts import show_duration
-from headgate.core.jobs import Job, Why, change, load, sooner
-from headgate.core.jobstates import Event, Timer
-from headgate.core.leases import EndCause, relief
+from headgate.core.jobs.job import Job, Why, change, load, sooner
+from headgate.core.jobs.states import Event, Timer
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger import admit
 from headgate.ledger.admit import Request
@@ -75,7 +75,7 @@ def _room(ledger: Ledger, job: Job, key: str, view: str) -> bool:
         view=view,
     )
     head = admit.head_of(ledger, admit.lane_of(request), job.weight)
-    if line.obstacles(head, ledger.use, ledger.now):
+    if next_in_line.obstacles(head, ledger.use, ledger.now):
         return False
     if any(lane.key == key for lane in admit.rivals_for(ledger, head)):
         return False

@@ -2,23 +2,24 @@
 
 from collections.abc import Iterator
 
-from headgate.core import kept, law, readings
+from headgate.core.admission.lease_events import ACCEPTED, PENDING, refused
+from headgate.core.admission.pools import LEARN, NO_RATES, STEP_DOWN, Pool
+from headgate.core.admission.seats import Need
+from headgate.core.answers.signals import ACCEPTED as YES
+from headgate.core.answers.signals import CONCURRENCY, USAGE, Signal
 from headgate.core.keys import HOST, matches, specificity
-from headgate.core.law import Learned, Sent
-from headgate.core.leases import ACCEPTED, PENDING, refused
-from headgate.core.pools import LEARN, NO_RATES, STEP_DOWN, Pool
-from headgate.core.seats import Need
-from headgate.core.signals import ACCEPTED as YES
-from headgate.core.signals import CONCURRENCY, USAGE, Signal
-from headgate.core.texts import Unreadable
+from headgate.core.learning import control_law, usage_readings
+from headgate.core.learning.control_law import Learned, Sent
+from headgate.core.named_tuple import NamedTuple
+from headgate.core.stored_text import contents
+from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import NO_TIME, Ms
-from headgate.core.values import NamedTuple
 from headgate.errors import UsageError
 from headgate.ledger import metering, outlook, unreadable, upstream
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lease
 
-_NEVER = kept.Reset(-1, -1)
+_NEVER = contents.Reset(-1, -1)
 _MOMENT = Ms(1_000)
 """What is sent within so many milliseconds may arrive in any order."""
 _ECHO = Ms(5_000)
@@ -39,13 +40,13 @@ def start(ledger: Ledger, id: int, key: str, needs: tuple[Need, ...]) -> str:
         it = ledger.book.pools[pool.name].learned or pool.learned
         level = ledger.use.taken(where)
         cooling = where in ledger.use.resting and where not in ledger.use.upstream
-        mark = law.send(it, level, cooling=cooling, now=ledger.now)
+        mark = control_law.send(it, level, cooling=cooling, now=ledger.now)
         if mark.probe:
             ledger.learn(pool.name, it._replace(probe=id))
             text = f"tries {level} at once"
             ledger.tell("probed", text, work=id, key=key, pool=pool.name)
         sent.append((pool.name, mark))
-    return kept.write_sent(sent)
+    return contents.write_sent(sent)
 
 
 def tell_unreadable(ledger: Ledger) -> None:
@@ -64,10 +65,10 @@ def end(ledger: Ledger, lease: Lease, *, served: bool, unused: bool) -> None:
     for pool, sent in _sent(ledger, lease):
         if served and not lease.refused and pool.adapt == LEARN:
             pace = outlook.pace(ledger, pool.name)
-            if pace is not kept.DEAR_PACE:  # it cannot be read, and stays until somebody can
+            if pace is not contents.DEAR_PACE:  # it cannot be read, and stays until somebody can
                 took = max(0, ledger.now - lease.granted)
-                pace = law.keep_pace(pace, took, after=sent.after)
-                ledger.tx.set_note(f"pace:{pool.name}", kept.PACE.write(pace))
+                pace = control_law.keep_pace(pace, took, after=sent.after)
+                ledger.tx.set_note(f"pace:{pool.name}", contents.PACE.write(pace))
     if unused:
         metering.refund(ledger, lease)
 
@@ -135,7 +136,7 @@ def _accept(ledger: Ledger, lease: Lease, *, told: bool = False) -> None:
         cleared = it._replace(probe=0) if it.probe == lease.id else it
         new = cleared
         if pool.adapt == LEARN and lease.answer == PENDING:
-            new = law.accept(cleared, sent, ledger.now)
+            new = control_law.accept(cleared, sent, ledger.now)
             if told and not new.answered:
                 new = new._replace(answered=True)
         if new != it:
@@ -162,7 +163,7 @@ def _refuse(ledger: Ledger, signal: Signal, name: str, lease: Lease | None, *, c
     it = None if pool is None or pool.fixed else pool.learned
     if cuts and signal.kind == CONCURRENCY and pool is not None and it is not None:
         cut = _cut(ledger, pool, it, lease)
-        row, wait = row._replace(learned=kept.LEARNED.write(cut.learned)), cut.wait
+        row, wait = row._replace(learned=contents.LEARNED.write(cut.learned)), cut.wait
         ledger.tell(cut.kind, f"{cut.text} ({said})", work=work, key=key, pool=name)
     if signal.retry_after is not None:
         wait = max(wait or NO_TIME, signal.retry_after)
@@ -188,15 +189,15 @@ def _cut(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> _Cut:
     if lease is not None and it.probe == lease.id:
         it = it._replace(probe=0)
     if pool.adapt == STEP_DOWN:
-        return _told(it, law.step_down(it, sent, ledger.now), None, sent)
+        return _told(it, control_law.step_down(it, sent, ledger.now), None, sent)
     seen = outlook.counted(ledger, pool)
     if seen is not None and sent.epoch == it.epoch:
-        upstream.keep_sight(ledger, pool.name, readings.doubt(seen, ledger.now))
-        if not sent.probe and not readings.suspicious(seen, ledger.now):
+        upstream.keep_sight(ledger, pool.name, usage_readings.doubt(seen, ledger.now))
+        if not sent.probe and not usage_readings.suspicious(seen, ledger.now):
             # Somebody else was faster than the readings: ask anew, the limit is none the wiser.
             text = f"at {sent.level}, against upstream's own count"
-            return _Cut(law.note(it, ledger.now), NO_TIME, "refused", text)
-    new, wait = law.refuse(it, sent, outlook.pace(ledger, pool.name), ledger.now)
+            return _Cut(control_law.note(it, ledger.now), NO_TIME, "refused", text)
+    new, wait = control_law.refuse(it, sent, outlook.pace(ledger, pool.name), ledger.now)
     return _told(it, new, None if wait is None else Ms(wait), sent)
 
 
@@ -228,10 +229,10 @@ def _when_sent(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> 
 
 def _of_burst(ledger: Ledger, pool: Pool, lease: Lease, sent: Sent) -> Sent:
     """Of many sent in one moment any may be refused first: then its level is that of the last."""
-    reset = kept.RESET.read(ledger.tx.note(f"reset:{pool.name}"))
+    reset = contents.RESET.read(ledger.tx.note(f"reset:{pool.name}"))
     if isinstance(reset, Unreadable):
         said = (pool.name, "when its limit was last set", "what was sent before counts too")
-        reset = unreadable.found(ledger, f"reset:{pool.name}", kept.RESET, said, _NEVER)
+        reset = unreadable.found(ledger, f"reset:{pool.name}", contents.RESET, said, _NEVER)
     if (lease.granted, lease.id) <= (reset or _NEVER):
         return sent._replace(epoch=-1)  # somebody has set the limit since
     for other in ledger.tx.recent(lease.granted - Ms(1)):
@@ -248,7 +249,7 @@ def _sent(ledger: Ledger, lease: Lease) -> list[tuple[Pool, Sent]]:
     What cannot be read teaches nothing, and its refusal is one of now.
     """
     found = []
-    marks = kept.read_sent(lease.sent)
+    marks = contents.read_sent(lease.sent)
     if marks is None:
         instead = "it teaches nothing, but a refusal counts"
         unreadable.remember(ledger, "sent", lease.sent, f"what lease {lease.id} remembers", instead)

@@ -1,8 +1,8 @@
 """Give seats back, leave the line, bury the dead."""
 
-from headgate.core.leases import ACCEPTED
-from headgate.core.pools import Pool
-from headgate.core.readings import KEEP
+from headgate.core.admission.lease_events import ACCEPTED
+from headgate.core.admission.pools import Pool
+from headgate.core.learning.usage_readings import KEEP
 from headgate.core.times import NO_TIME, Ms, seconds
 from headgate.ledger import learn
 from headgate.ledger.ledger import Ledger, chain_seats

@@ -2,13 +2,15 @@
 
 from typing import Any
 
-from headgate.core import law, line, rates, seats
+from headgate.core import rate_limits
+from headgate.core.admission import next_in_line, seats
+from headgate.core.admission.pools import LEARN, Pool
+from headgate.core.admission.seats import Need, Reason, Use
 from headgate.core.amounts import FOREVER, parse_priority
 from headgate.core.keys import HOST
-from headgate.core.pools import LEARN, Pool
-from headgate.core.seats import Need, Reason, Use
+from headgate.core.learning import control_law
 from headgate.core.times import Ms, Seconds, seconds
-from headgate.core.views import (
+from headgate.core.views.snapshots import (
     JOB,
     SLOT,
     Capacity,
@@ -106,7 +108,7 @@ def _learned(ledger: Ledger, pool: Pool, wall: Seconds) -> dict[str, Any]:
     it = pool.learned
     if it is None:
         return {"adapt": pool.adapt}
-    again = law.reopens(it, ledger.now) if pool.adapt == LEARN else None
+    again = control_law.reopens(it, ledger.now) if pool.adapt == LEARN else None
     return {
         "adapt": pool.adapt,
         "auto_reduced": bool(it.reduced_from),
@@ -120,7 +122,7 @@ def _short(ledger: Ledger, pool: Pool, where: str, wall: Seconds) -> dict[str, A
     """What the rates of a pool lack for a start now, however small."""
     if where not in ledger.use.meters:
         return {}
-    at, what = rates.opens(ledger.use.meters[where], pool.rates, 1, ledger.now)
+    at, what = rate_limits.opens(ledger.use.meters[where], pool.rates, 1, ledger.now)
     if at <= ledger.now:
         return {}
     return {"next_start": _wall(at, ledger, wall), "short_of": what}
@@ -167,7 +169,7 @@ def capacity(
     queued = sum(lane.waiting for lane in admit.rivals_for(ledger, head))
     survey = Survey(ledger, [request] if queued else ())
     use = survey.dry.use
-    reasons = line.obstacles(head, use, ledger.now)
+    reasons = next_in_line.obstacles(head, use, ledger.now)
     if queued:
         (fate,) = survey.fates()
         reasons = reasons if fate else ()

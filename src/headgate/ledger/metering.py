@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headgate.core import rates
-from headgate.core.kept import METER
-from headgate.core.pools import NO_RATES, Pool
-from headgate.core.rates import Meter
+from headgate.core import rate_limits
+from headgate.core.admission.pools import NO_RATES, Pool
+from headgate.core.rate_limits import Meter
+from headgate.core.stored_text.contents import METER
 from headgate.ledger import outlook, unreadable
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.rows import Lease
 
 if TYPE_CHECKING:
-    from headgate.core.waits import Meters
+    from headgate.core.answers.retry_after import Meters
 
 
 def keep(ledger: Ledger, where: str, meter: Meter) -> None:
@@ -25,7 +25,7 @@ def refund(ledger: Ledger, lease: Lease) -> None:
     _change(
         ledger,
         lease,
-        lambda meter, _: rates.refund(meter, lease.granted, lease.tokens, ledger.now),
+        lambda meter, _: rate_limits.refund(meter, lease.granted, lease.tokens, ledger.now),
     )
 
 
@@ -37,7 +37,7 @@ def spend(ledger: Ledger, id: int, tokens: int) -> None:
     _change(
         ledger,
         lease,
-        lambda meter, _: rates.settle(meter, lease.granted, lease.tokens, tokens, ledger.now),
+        lambda meter, _: rate_limits.settle(meter, lease.granted, lease.tokens, tokens, ledger.now),
     )
     ledger.tx.change_lease(lease._replace(tokens=tokens))
 
@@ -53,7 +53,7 @@ def correct(ledger: Ledger, id: int, meters: "Meters") -> None:
     _change(
         ledger,
         lease,
-        lambda meter, pool: rates.correct(
+        lambda meter, pool: rate_limits.correct(
             meter,
             pool.rates,
             (requests.limit, requests.remaining) if requests else (None, None),

@@ -9,11 +9,11 @@ way is told again, and none is left out.
 from collections.abc import Iterable
 
 from headgate.core.amounts import FOREVER
-from headgate.core.notices import FAILED, MISSED
-from headgate.core.texts import whole
+from headgate.core.named_tuple import NamedTuple
+from headgate.core.notification_targets import FAILED, MISSED
+from headgate.core.stored_text.formats import whole
 from headgate.core.times import Seconds
-from headgate.core.values import NamedTuple
-from headgate.core.views import Event
+from headgate.core.views.snapshots import Event
 from headgate.ledger import look, unreadable
 from headgate.ledger.ledger import Ledger
 

@@ -6,15 +6,17 @@ the rates were charged. Looked up only for pools that need it.
 
 from collections.abc import Callable
 
-from headgate.core import kept, law, rates, readings
+from headgate.core import rate_limits
+from headgate.core.admission.lease_events import PENDING
+from headgate.core.admission.pools import NO_RATES, Pool, UsageSource
+from headgate.core.admission.seats import Use
 from headgate.core.amounts import MOST
-from headgate.core.kept import Gated, Sighting
 from headgate.core.keys import HOST, matches
-from headgate.core.leases import PENDING
-from headgate.core.pools import NO_RATES, Pool, UsageSource
-from headgate.core.readings import Own, Sight
-from headgate.core.seats import Use
-from headgate.core.texts import Unreadable
+from headgate.core.learning import control_law, usage_readings
+from headgate.core.learning.usage_readings import Own, Sight
+from headgate.core.stored_text import contents
+from headgate.core.stored_text.contents import Gated, Sighting
+from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import Ms
 from headgate.ledger import unreadable
 from headgate.ledger.books import Books
@@ -75,26 +77,26 @@ def _learning(ledger: Books, use: Use, pool: Pool, leases: Callable[[], list[Lea
 def _upstream(ledger: Books, use: Use, pool: Pool, leases: Callable[[], list[Lease]]) -> None:
     seen = sight(ledger, pool.name)
     source = pool.usage or UsageSource("python")  # some other program's own function
-    stance = readings.stance(seen, source.every, ledger.now)
+    stance = usage_readings.stance(seen, source.every, ledger.now)
     under_way = bool(seen.polling) and ledger.now < seen.polling_until
-    if pool.usage is None and stance == readings.WANTED and not under_way:
+    if pool.usage is None and stance == usage_readings.WANTED and not under_way:
         return  # nobody reads it any more
-    if stance == readings.WANTED:
+    if stance == usage_readings.WANTED:
         use.unread.add(pool.name)
-    elif stance == readings.FRESH and seen.reading is not None:
+    elif stance == usage_readings.FRESH and seen.reading is not None:
         ours = use.held.get(pool.name, 0)
         mine = _own(pool.name, ours, leases(), ledger.tx.rests())
-        taken = readings.estimate(seen, mine, pool.cooldown, ledger.now)
-        top = readings.cap(seen.reading, pool.most or MOST, source.margin)
-        if readings.spent(seen.reading):
+        taken = usage_readings.estimate(seen, mine, pool.cooldown, ledger.now)
+        top = usage_readings.cap(seen.reading, pool.most or MOST, source.margin)
+        if usage_readings.spent(seen.reading):
             top = taken
         use.upstream[pool.name] = taken
         since = sum(item.seats for item in mine if item.ended is None and item.sent >= seen.tried)
-        most = readings.share(seen, taken - since, ours - since, ledger.now)
+        most = usage_readings.share(seen, taken - since, ours - since, ledger.now)
         use.caps[pool.name] = min(top, most)
     elif seen.reading is not None:
         limit = MOST if pool.limit is None else pool.limit
-        use.caps[pool.name] = readings.allowance(seen, limit, source.margin)
+        use.caps[pool.name] = usage_readings.allowance(seen, limit, source.margin)
 
 
 def counted(ledger: Books, pool: Pool) -> Sight | None:
@@ -102,21 +104,23 @@ def counted(ledger: Books, pool: Pool) -> Sight | None:
     if pool.usage is None:
         return None
     seen = sight(ledger, pool.name)
-    stance = readings.stance(seen, pool.usage.every, ledger.now)
-    return seen if stance == readings.FRESH else None
+    stance = usage_readings.stance(seen, pool.usage.every, ledger.now)
+    return seen if stance == usage_readings.FRESH else None
 
 
 def sight(ledger: Books, pool: str) -> Sight:
     """The last usage reading of a pool."""
     name = f"usage:{pool}"
-    found = kept.SIGHT.read(ledger.tx.note(name))
+    found = contents.SIGHT.read(ledger.tx.note(name))
     if not isinstance(found, Unreadable):
         return Sight() if found is None else found
     said = (pool, "the last usage reading", "nothing starts until there is another")
     known = ledger.book.pools.get(pool)
     # Where some other program reads it, it may have ended: then its readings soon count no more.
     until = ledger.now + _FEW if known is None or known.usage is None else 0
-    return unreadable.found(ledger, name, kept.SIGHT, said, kept.careful_sight(ledger.now, until))
+    return unreadable.found(
+        ledger, name, contents.SIGHT, said, contents.careful_sight(ledger.now, until)
+    )
 
 
 def gated(ledger: Books) -> tuple[str, ...]:
@@ -124,43 +128,43 @@ def gated(ledger: Books) -> tuple[str, ...]:
     text = ledger.tx.note("gated")
     if not text:
         return ()
-    found = kept.GATED.read(text)
+    found = contents.GATED.read(text)
     if isinstance(found, Unreadable):
         said = ("", "the list of pools with usage readings", "every pool is taken to be in it")
         careful = tuple(map(Gated, ledger.book.pools))
-        found = unreadable.found(ledger, "gated", kept.GATED, said, careful)
+        found = unreadable.found(ledger, "gated", contents.GATED, said, careful)
     return tuple(one.pool for one in found or ())
 
 
-def pace(ledger: Books, pool: str) -> law.Pace:
+def pace(ledger: Books, pool: str) -> control_law.Pace:
     """How long a pool's requests took."""
     name = f"pace:{pool}"
-    found = kept.PACE.read(ledger.tx.note(name))
+    found = contents.PACE.read(ledger.tx.note(name))
     if not isinstance(found, Unreadable):
-        return law.Pace() if found is None else found
+        return control_law.Pace() if found is None else found
     said = (pool, "how long requests took", "refusals are taken to be punished")
-    return unreadable.found(ledger, name, kept.PACE, said, kept.DEAR_PACE, stays=True)
+    return unreadable.found(ledger, name, contents.PACE, said, contents.DEAR_PACE, stays=True)
 
 
-def meter(ledger: Books, where: str) -> rates.Meter:
+def meter(ledger: Books, where: str) -> rate_limits.Meter:
     """What the rates of a place were charged."""
     name = f"meter:{where}"
-    found = kept.METER.read(ledger.tx.note(name))
+    found = contents.METER.read(ledger.tx.note(name))
     if not isinstance(found, Unreadable):
-        return rates.Meter() if found is None else found
+        return rate_limits.Meter() if found is None else found
     pool = HOST if where.startswith(f"{HOST}@") else where
     said = (pool, "what its rates were charged", "this minute counts as used up")
-    return unreadable.found(ledger, name, kept.METER, said, kept.full_meter(ledger.now))
+    return unreadable.found(ledger, name, contents.METER, said, contents.full_meter(ledger.now))
 
 
 def sightings(ledger: Books, pool: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Programs that never asked, lately: by machine and set of processes, how many and when."""
     name = f"foreign:{pool}"
-    found = kept.SIGHTINGS.read(ledger.tx.note(name))
-    if isinstance(found, Unreadable) or (found and kept.cut_off(found[-1].at, ledger.now)):
+    found = contents.SIGHTINGS.read(ledger.tx.note(name))
+    if isinstance(found, Unreadable) or (found and contents.cut_off(found[-1].at, ledger.now)):
         said = (pool, "the count of programs that never asked", "it is full for 10s")
-        careful = kept.everywhere(ledger.now)
-        found = unreadable.found(ledger, name, kept.SIGHTINGS, said, careful)
+        careful = contents.everywhere(ledger.now)
+        found = unreadable.found(ledger, name, contents.SIGHTINGS, said, careful)
     return {
         (one.machine, one.space): (one.programs, one.at)
         for one in found or ()
@@ -170,7 +174,7 @@ def sightings(ledger: Books, pool: str) -> dict[tuple[str, str], tuple[int, int]
 
 def write_sightings(seen: dict[tuple[str, str], tuple[int, int]]) -> str:
     """As text, to be kept."""
-    return kept.SIGHTINGS.write(
+    return contents.SIGHTINGS.write(
         tuple(
             Sighting(machine, space, programs=count, at=at)
             for (machine, space), (count, at) in seen.items()

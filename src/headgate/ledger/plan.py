@@ -7,11 +7,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import compress
 
+from headgate.core.admission.next_in_line import Head, Order
+from headgate.core.admission.seats import Reason
 from headgate.core.keys import matches
-from headgate.core.line import Head, Order
-from headgate.core.seats import Reason
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
-from headgate.core.values import NamedTuple
 from headgate.ledger.admit import Request
 from headgate.ledger.dryrun import DryRun
 from headgate.ledger.ledger import Ledger

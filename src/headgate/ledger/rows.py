@@ -6,13 +6,13 @@ Times are whole milliseconds on the store's own clock, which never jumps.
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from headgate.core.jobs import Job
-from headgate.core.jobstates import Word
-from headgate.core.leases import PENDING, Answer, AnswerKind, EndRequest
-from headgate.core.line import Order
-from headgate.core.pools import Tuned
+from headgate.core.admission.lease_events import PENDING, Answer, AnswerKind, EndRequest
+from headgate.core.admission.next_in_line import Order
+from headgate.core.admission.pools import Tuned
+from headgate.core.jobs.job import Job
+from headgate.core.jobs.states import Word
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms
-from headgate.core.values import NamedTuple
 
 
 class Member(NamedTuple):

@@ -5,13 +5,14 @@ of other containers of ours, which may be confined to less, are notes in the sto
 there writes one while it is strained, and none when it is not.
 """
 
-from headgate.core import kept, strain
-from headgate.core.kept import Strained
+from headgate.core.admission.pools import Pool
+from headgate.core.admission.seats import Use
+from headgate.core.host import pressure
+from headgate.core.host.pressure import Care, Host
 from headgate.core.keys import HOST
-from headgate.core.pools import Pool
-from headgate.core.seats import Use
-from headgate.core.strain import Care, Host
-from headgate.core.texts import Unreadable
+from headgate.core.stored_text import contents
+from headgate.core.stored_text.contents import Strained
+from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger import unreadable
 from headgate.ledger.books import Books
@@ -35,7 +36,7 @@ def fill(ledger: Books, use: Use, pool: Pool) -> None:
         if known:
             use.hosts[place(HOST, machine)] = _worst(known)
     if pool.care is not None and pool.care.agent_memory:
-        for lease in ledger.tx.recent(ledger.now - strain.WARM_UP):
+        for lease in ledger.tx.recent(ledger.now - pressure.WARM_UP):
             where = place(HOST, lease.machine)
             use.starting[where] = use.starting.get(where, 0) + lease.weight
 
@@ -54,7 +55,7 @@ def tell(ledger: Books) -> None:
     notes = [note for note in notes if not _mine(ledger, note.space)]
     if host is not None:
         notes.append(Strained(ledger.gauge.space, **host._asdict(), at=ledger.now))
-    unreadable.keep(ledger, f"strain:{ledger.machine}", kept.STRAINED.write(tuple(notes)))
+    unreadable.keep(ledger, f"strain:{ledger.machine}", contents.STRAINED.write(tuple(notes)))
 
 
 def renews(ledger: Books) -> Ms:
@@ -73,7 +74,7 @@ def _strained(ledger: Books) -> Host | None:
     if care is None or host is None:
         return None
     starting = ledger.use.starting.get(place(HOST, ledger.machine), 0)
-    return host if strain.judge(care, host, starting) else None
+    return host if pressure.judge(care, host, starting) else None
 
 
 def _care(ledger: Books) -> Care | None:
@@ -99,9 +100,9 @@ def _worst(hosts: list[Host]) -> Host:
 def _notes(ledger: Books, machine: str) -> list[Strained]:
     """What was written of a machine lately: for each set of processes, how it was and when."""
     name = f"strain:{machine}"
-    found = kept.STRAINED.read(ledger.tx.note(name))
-    if isinstance(found, Unreadable) or (found and kept.cut_off(found[-1].at, ledger.now)):
+    found = contents.STRAINED.read(ledger.tx.note(name))
+    if isinstance(found, Unreadable) or (found and contents.cut_off(found[-1].at, ledger.now)):
         said = (HOST, "how strained other containers are", "nothing starts for 5s")
-        careful = kept.worst(ledger.now)
-        found = unreadable.found(ledger, name, kept.STRAINED, said, careful)
+        careful = contents.worst(ledger.now)
+        found = unreadable.found(ledger, name, contents.STRAINED, said, careful)
     return [one for one in found or () if ledger.now - one.at < _FORGOTTEN]

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 
-from headgate.core import line, strain
+from headgate.core.admission import next_in_line
+from headgate.core.admission.next_in_line import Order
+from headgate.core.admission.seats import Need, Reason
 from headgate.core.amounts import FOREVER
+from headgate.core.host import pressure
 from headgate.core.keys import HOST, matches
-from headgate.core.line import Order
-from headgate.core.seats import Need, Reason
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms
-from headgate.core.values import NamedTuple
 from headgate.ledger import admit
 from headgate.ledger.admit import Request
 from headgate.ledger.dryrun import DryRun, Newcomer, refusal
@@ -97,7 +98,7 @@ class Survey:
         if (refused := refusal(head)) is not None:
             return (refused,)
         # In a lane where nobody is left to be let in, each is judged by itself.
-        found = blocked or (waits and line.obstacles(head, self.dry.use, self.ledger.now))
+        found = blocked or (waits and next_in_line.obstacles(head, self.dry.use, self.ledger.now))
         return found or (Reason("next", tightest(head.needs)),)
 
     def shares(self, lane: Lane, pool: str, own: Lane) -> bool:
@@ -121,7 +122,7 @@ class Survey:
         """In how many milliseconds a ticket at this position may expect its seat."""
         if reason.code == "no_worker":
             return None
-        if reason.code in strain.CODES:
+        if reason.code in pressure.CODES:
             return None  # nobody knows when a machine recovers
         pause = NO_TIME
         if reason.until is not None:

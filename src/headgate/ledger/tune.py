@@ -1,9 +1,9 @@
 """Limits, cooldowns and pauses, changed while everything runs. Each is an event."""
 
+from headgate.core.admission.pools import LEARN, UNLIMITED, Tuned, sound
 from headgate.core.amounts import FOREVER, show_duration
-from headgate.core.kept import PACE, RESET, Reset
-from headgate.core.pools import LEARN, UNLIMITED, Tuned, sound
-from headgate.core.texts import Unreadable
+from headgate.core.stored_text.contents import PACE, RESET, Reset
+from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 from headgate.ledger import unreadable

@@ -7,8 +7,8 @@ text. So nothing that a newer version wrote is lost, whatever replaces it.
 
 from typing import TypeVar
 
-from headgate.core.pools import ALONE, Unread, read_view
-from headgate.core.texts import Shape, Unreadable
+from headgate.core.admission.pools import ALONE, Unread, read_view
+from headgate.core.stored_text.formats import Shape, Unreadable
 from headgate.ledger.books import Books, Found
 
 T = TypeVar("T")

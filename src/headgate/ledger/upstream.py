@@ -4,12 +4,12 @@ A reading is asked for by one process at a time (`claim`), and kept with all tha
 readings (`record`). Programs that never asked for a seat are counted by each machine (`sighted`).
 """
 
-from headgate.core import law, readings
+from headgate.core.admission.pools import Pool, Tuned, sound
 from headgate.core.amounts import MOST, show_duration
-from headgate.core.kept import GATED, SIGHT, Gated
+from headgate.core.answers.signals import QUOTA, Reading, pause_length
 from headgate.core.keys import NO_KEY
-from headgate.core.pools import Pool, Tuned, sound
-from headgate.core.signals import QUOTA, Reading, pause_length
+from headgate.core.learning import control_law, usage_readings
+from headgate.core.stored_text.contents import GATED, SIGHT, Gated
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger import outlook, unreadable
 from headgate.ledger.ledger import Ledger
@@ -37,15 +37,17 @@ def record(
     if reading is None:
         if not before.problem:
             ledger.tell("usage_failed", problem, pool=name)
-        after = readings.miss(before, problem or "no reading", ledger.now)
+        after = usage_readings.miss(before, problem or "no reading", ledger.now)
     else:
         if before.problem:
             ledger.tell("usage_again", f"{reading.in_use:g} in use", pool=name)
         pool = ledger.book.pools.get(name)
-        question = readings.Asked(asked, (pool.most if pool is not None else None) or MOST)
+        question = usage_readings.Asked(asked, (pool.most if pool is not None else None) or MOST)
         if pool is not None and pool.usage is not None and reading.limit is not None:
             _believe(ledger, pool, reading.limit)
-        after = readings.take(before, reading, outlook.own(ledger, name), question, ledger.now)
+        after = usage_readings.take(
+            before, reading, outlook.own(ledger, name), question, ledger.now
+        )
         if reading.closed_for:
             note = f"{QUOTA}: {reading.note or 'upstream serves nothing'}"
             close(ledger, ledger.tuned(name), Ms(reading.closed_for), note)
@@ -56,12 +58,14 @@ def _believe(ledger: Ledger, pool: Pool, limit: int) -> None:
     """Upstream names its limit: where nobody else did, that is where learning begins."""
     it = pool.learned
     if it is not None and pool.most is None and not it.bars and it.limit < limit:
-        ledger.learn(pool.name, law.begin(limit)._replace(base=0, epoch=it.epoch, heard=it.heard))
+        ledger.learn(
+            pool.name, control_law.begin(limit)._replace(base=0, epoch=it.epoch, heard=it.heard)
+        )
         text = f"{it.limit} to {limit}: upstream says so"
         ledger.tell("limit_raised", text, pool=pool.name)
 
 
-def keep_sight(ledger: Ledger, name: str, sight: readings.Sight) -> None:
+def keep_sight(ledger: Ledger, name: str, sight: usage_readings.Sight) -> None:
     """Keep what is known from the readings of a pool; it counts at once."""
     unreadable.keep(ledger, f"usage:{name}", SIGHT.write(sight))
     ledger.recount()

@@ -10,12 +10,13 @@ it is killed instead, the others see its end and the first of them takes over.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from headgate.core import law, rates, readings
+from headgate.core import rate_limits
+from headgate.core.admission.pools import NO_RATES, Pool
 from headgate.core.amounts import FOREVER
 from headgate.core.keys import matches
-from headgate.core.pools import NO_RATES, Pool
+from headgate.core.learning import control_law, usage_readings
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms
-from headgate.core.values import NamedTuple
 from headgate.ledger import outlook, strain
 from headgate.ledger.ledger import Ledger
 from headgate.ledger.outlook import SILENCE
@@ -91,7 +92,7 @@ def _due_in(ledger: Ledger) -> Ms | None:
         times += _answers(ledger, pool)
         if pool.rates != NO_RATES:
             meter = outlook.meter(ledger, outlook.place(pool.name, ledger.machine))
-            times.append(rates.opens(meter, pool.rates, 1, ledger.now)[0])
+            times.append(rate_limits.opens(meter, pool.rates, 1, ledger.now)[0])
     future = [time - ledger.now for time in times if ledger.now < time < FOREVER]
     return min(future, default=None)
 
@@ -101,7 +102,7 @@ def _answers(ledger: Ledger, pool: Pool) -> list[Ms]:
     it = pool.learned
     if it is None:
         return []
-    times = [Ms(law.reopens(it, ledger.now) or 0)] if it.bars else []
+    times = [Ms(control_law.reopens(it, ledger.now) or 0)] if it.bars else []
     if it.heard and (it.probe or it.sure <= it.limit):
         recent = ledger.tx.recent(ledger.now - SILENCE)
         times += [row.granted + SILENCE for row in recent if matches(pool.name, row.key)]
@@ -118,7 +119,7 @@ def polls(ledger: Ledger) -> dict[str, Ms]:
             continue
         sight = outlook.sight(ledger, pool.name)
         ends: list[int] = [rest.released for rest in ledger.tx.rests() if rest.place == pool.name]
-        at = Ms(readings.due(sight, pool.usage.every, ends, ledger.now))
+        at = Ms(usage_readings.due(sight, pool.usage.every, ends, ledger.now))
         if sight.polling and ledger.now < sight.polling_until:
             at = max(at, Ms(sight.polling_until))
         found[pool.name] = max(NO_TIME, at - ledger.now)

@@ -15,8 +15,8 @@ from contextlib import suppress
 from typing import Self
 
 from headgate.config.words import clip, hide, plain
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.core.values import NamedTuple
 from headgate.gate.strays import MARK
 from headgate.notify.outcome import Failed, Grip
 

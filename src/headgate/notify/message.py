@@ -1,6 +1,6 @@
 """An event as it is told: one JSON object with the same names every time.
 
-It has the names of every event (headgate.core.shapes), and besides:
+It has the names of every event (headgate.core.views.json_shapes), and besides:
 
 summary    all of it in a line, for people
 position   the place in line, for `queued`; else null
@@ -17,11 +17,11 @@ import socket
 import time
 from typing import Any
 
-from headgate.core import oldnames, shapes
 from headgate.core.amounts import parse_duration
-from headgate.core.notices import TEST
+from headgate.core.notification_targets import TEST
 from headgate.core.times import Seconds, seconds
-from headgate.core.views import Event
+from headgate.core.views import json_shapes, old_json_names
+from headgate.core.views.snapshots import Event
 from headgate.errors import UsageError
 
 _LONGEST = 2_000
@@ -36,7 +36,7 @@ def message(event: Event, target: str, delivery: str, *, only_new: bool = True) 
         text=_plain(event.text),
     )
     said = {
-        **shapes.document(shapes.event(clean)),
+        **json_shapes.document(json_shapes.event(clean)),
         "summary": summary(event),
         "position": _position(event),
         "until": _until(event),
@@ -44,12 +44,12 @@ def message(event: Event, target: str, delivery: str, *, only_new: bool = True) 
         "host": socket.gethostname(),
         "delivery": delivery,
     }
-    return said if only_new else oldnames.MESSAGE.restore(said)
+    return said if only_new else old_json_names.MESSAGE.restore(said)
 
 
 def encode(said: dict[str, Any]) -> bytes:
     """A message as a line of JSON, in ASCII."""
-    return shapes.encode(said).encode("ascii")
+    return json_shapes.encode(said).encode("ascii")
 
 
 def trial(target: str) -> Event:
@@ -81,7 +81,7 @@ def _until(event: Event) -> str | None:
     """When a pause ends: its event says how long it lasts."""
     found = re.match(r"for ([0-9][0-9a-z.]*)", event.text) if event.event == "paused" else None
     try:
-        return shapes.iso(event.at + seconds(parse_duration(found[1]))) if found else None
+        return json_shapes.iso(event.at + seconds(parse_duration(found[1]))) if found else None
     except UsageError:
         return None
 

@@ -10,9 +10,9 @@ import threading
 import time
 from contextlib import suppress
 
-from headgate.core.notices import Target
+from headgate.core.notification_targets import Target
 from headgate.core.times import Seconds
-from headgate.core.views import Event
+from headgate.core.views.snapshots import Event
 from headgate.errors import GateClosedError, HeadgateError
 from headgate.gate import Gate
 from headgate.gate.notices import Notices

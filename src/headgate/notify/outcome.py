@@ -3,8 +3,8 @@
 import threading
 from collections.abc import Callable
 
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.core.values import NamedTuple
 
 
 class Sent(NamedTuple):

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
-from headgate.core import shapes
-from headgate.core.notices import APPRISE, COMMAND, Target
+from headgate.core.notification_targets import APPRISE, COMMAND, Target
 from headgate.core.times import seconds
-from headgate.core.views import Event
+from headgate.core.views import json_shapes
+from headgate.core.views.snapshots import Event
 from headgate.errors import UsageError
 from headgate.notify import hook, message, service, webhook
 from headgate.notify.outcome import Failed, Grip, Outcome, Sent
@@ -36,7 +36,7 @@ def lacks(target: Target, environ: Mapping[str, str] | None = None) -> str:
 
 
 def _wants_only_new(environ: Mapping[str, str]) -> bool:
-    return shapes.only_new(environ.get(shapes.VARIABLE, ""))
+    return json_shapes.only_new(environ.get(json_shapes.VARIABLE, ""))
 
 
 def where(target: Target) -> str:

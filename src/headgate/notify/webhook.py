@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from headgate.core.answers.retry_after import retry_after
 from headgate.core.times import NO_TIME, Seconds, seconds
-from headgate.core.waits import retry_after
 from headgate.notify.outcome import Failed, Grip, Outcome, Sent
 from headgate.usage.failed import Trouble, Unusable, explain
 from headgate.usage.fetch import split_url

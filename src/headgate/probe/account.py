@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 
 from headgate.core.amounts import show_seconds
-from headgate.core.signals import CONCURRENCY, OVERLOADED, QUOTA, RATE, Signal
+from headgate.core.answers.signals import CONCURRENCY, OVERLOADED, QUOTA, RATE, Signal
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Seconds, seconds
-from headgate.core.values import NamedTuple
 from headgate.errors import HeadgateError
 from headgate.probe.ask import Answer, Target, ask_together
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
-from headgate.core.classify import Response, classify
-from headgate.core.signals import Signal
+from headgate.core.answers.classify import Response, classify
+from headgate.core.answers.signals import Signal
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.core.values import NamedTuple
 from headgate.errors import UsageError
 from headgate.usage.failed import explain
 from headgate.usage.wire import BODY, Wire

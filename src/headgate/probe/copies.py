@@ -16,10 +16,10 @@ from pathlib import Path
 
 import psutil
 
-from headgate.core.classify import classify_line
-from headgate.core.signals import REFUSALS
+from headgate.core.answers.classify import classify_line
+from headgate.core.answers.signals import REFUSALS
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.core.values import NamedTuple
 from headgate.gate.strays import end, family
 from headgate.probe.judge import Copy, Round
 from headgate.runner.child import adopt_strays

@@ -9,8 +9,8 @@ tried.
 from collections.abc import Iterable, Sequence
 
 from headgate.core.amounts import show_seconds, show_size
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.core.values import NamedTuple
 
 _SLOWER = 1.5
 _GAIN = 0.25

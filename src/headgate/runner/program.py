@@ -13,9 +13,9 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.core.values import NamedTuple
-from headgate.core.views import Waiting
+from headgate.core.views.snapshots import Waiting
 from headgate.errors import HeadgateError
 from headgate.gate import Gate, Lease
 from headgate.gate.strays import MARK, carriers, end, family

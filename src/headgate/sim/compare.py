@@ -4,7 +4,7 @@ import signal
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 from headgate.sim.baselines import Aimd, Backoff, Gradient, Line, Oracle, Vegas
 from headgate.sim.governors import Governor, Headgate
 from headgate.sim.scenario import Scenario

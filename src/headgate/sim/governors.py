@@ -6,10 +6,18 @@ compared with is in `baselines`.
 
 from typing import Protocol
 
-from headgate.core.pools import Declared, UsageSource
-from headgate.core.signals import ACCEPTED, CONCURRENCY, OVERLOADED, QUOTA, RATE, Reading, Signal
+from headgate.core.admission.pools import Declared, UsageSource
+from headgate.core.answers.signals import (
+    ACCEPTED,
+    CONCURRENCY,
+    OVERLOADED,
+    QUOTA,
+    RATE,
+    Reading,
+    Signal,
+)
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
-from headgate.core.values import NamedTuple
 from headgate.ledger import admit, learn, leave, upstream, watch
 from headgate.ledger.admit import Request
 from headgate.ledger.ledger import Ledger, Pages

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 
 ENDS = ("exit", "cancelled", "cut")
 """Each `enter` is followed by exactly one of these."""

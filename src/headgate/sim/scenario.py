@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.core.amounts import shown
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 from headgate.errors import ConfigError
 from headgate.sim.upstream import Plan, Steps
 

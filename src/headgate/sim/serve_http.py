@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 from headgate.errors import UsageError
 from headgate.sim.serve_control import Control
 from headgate.sim.serve_manner import draw, parse_wish

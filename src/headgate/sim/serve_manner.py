@@ -13,7 +13,7 @@ import re
 from math import isfinite
 
 from headgate.core.amounts import parse_duration
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 from headgate.errors import UsageError
 
 CUTS = ("rst", "eof", "error")

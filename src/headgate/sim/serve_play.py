@@ -10,7 +10,7 @@ from socket import SO_LINGER, SOL_SOCKET
 
 from aiohttp import web
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 from headgate.sim.serve_manner import Script
 from headgate.sim.serve_provider import Provider, Visit
 from headgate.sim.shapes import Dialect, Json, Refusal, Reply

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 from headgate.sim.journal import Journal, Line
 from headgate.sim.serve_manner import Manner, Script, Wish
 from headgate.sim.shapes import Dialect, Limits, Rate, Refusal, kind_of

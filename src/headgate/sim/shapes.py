@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from math import ceil
 from typing import Any, Protocol
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 
 Json = dict[str, Any]
 

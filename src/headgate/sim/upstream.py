@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from math import inf
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 
 Steps = tuple[tuple[int, float], ...]
 """A value that changes at times: `((0, 8), (2_400_000, 3))`."""

@@ -5,7 +5,7 @@ import math
 import random
 from collections.abc import Callable
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 from headgate.sim.governors import Governor, Job
 from headgate.sim.scenario import Scenario
 from headgate.sim.upstream import Answer, Upstream, Usage

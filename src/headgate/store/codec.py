@@ -20,9 +20,7 @@ run on the same store. It had no states, so some columns mean several things at 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headgate.core.jobs import Job
-from headgate.core.jobstates import State, Word
-from headgate.core.leases import (
+from headgate.core.admission.lease_events import (
     ACCEPTED,
     PENDING,
     RELIEF,
@@ -32,6 +30,8 @@ from headgate.core.leases import (
     EndRequest,
     refused,
 )
+from headgate.core.jobs.job import Job
+from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
 from headgate.errors import StoreCorruptError
 from headgate.ledger.rows import Lease

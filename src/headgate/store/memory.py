@@ -6,8 +6,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from headgate.core.line import Order
-from headgate.core.pools import Tuned
+from headgate.core.admission.next_in_line import Order
+from headgate.core.admission.pools import Tuned
 from headgate.core.times import Ms
 from headgate.ledger.rows import (
     Expected,

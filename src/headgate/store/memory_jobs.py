@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from headgate.core.jobs import Job
-from headgate.core.jobstates import Place, Word
+from headgate.core.jobs.job import Job
+from headgate.core.jobs.states import Place, Word
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.rows import Attempt
 

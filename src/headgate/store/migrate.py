@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 from headgate.errors import StoreInUseError
 from headgate.ledger.rows import Member
 from headgate.store.pipe import has_reader

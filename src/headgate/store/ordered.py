@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right, insort
 
-from headgate.core.line import Order
+from headgate.core.admission.next_in_line import Order
 
 _CHUNK = 512
 

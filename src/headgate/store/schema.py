@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from pathlib import Path
 
-from headgate.core.values import NamedTuple
+from headgate.core.named_tuple import NamedTuple
 from headgate.errors import StoreError
 
 _FOLDER = Path(__file__).with_name("sql")

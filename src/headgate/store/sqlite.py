@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import apsw
 
-from headgate.core.texts import whole
+from headgate.core.stored_text.formats import whole
 from headgate.core.times import NO_TIME, Ms, Seconds
 from headgate.errors import (
     StoreCorruptError,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headgate.core.signals import Reading
+from headgate.core.answers.signals import Reading
 from headgate.core.times import Seconds
 from headgate.usage.failed import Failed
 from headgate.usage.shapes import returned

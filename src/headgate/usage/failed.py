@@ -1,7 +1,7 @@
 """Why there is no reading."""
 
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.core.values import NamedTuple
 
 
 class Failed(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from headgate.core.pools import UsageSource
+from headgate.core.admission.pools import UsageSource
 from headgate.usage.failed import Trouble, Unusable
 from headgate.usage.wire import BODY, Wire
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from headgate.core.signals import LONGEST_PAUSE, PAUSE, Reading, parse_reading
+from headgate.core.answers.signals import LONGEST_PAUSE, PAUSE, Reading, parse_reading
 from headgate.core.times import Ms, Seconds, ms, ms_up
 from headgate.usage.failed import Trouble, Unusable
 

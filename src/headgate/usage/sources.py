@@ -3,8 +3,8 @@
 import time
 from collections.abc import Mapping
 
-from headgate.core.pools import UsageSource
-from headgate.core.signals import Reading
+from headgate.core.admission.pools import UsageSource
+from headgate.core.answers.signals import Reading
 from headgate.core.times import Seconds
 from headgate.usage.call import ask
 from headgate.usage.failed import Failed, Trouble, explain

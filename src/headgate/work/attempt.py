@@ -2,7 +2,7 @@
 
 The program writes its log by itself. Four times a second the runner reads what is new there: a
 line by which the program tells of a rate limit becomes a signal to its pools at once, and if only
-such lines follow, the program is ended and its job parked (see `headgate.core.vigil`).
+such lines follow, the program is ended and its job parked (see `headgate.core.agents.agent_watch`).
 """
 
 import os
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from headgate import config
 from headgate.config.profiles import all_profiles
-from headgate.core.jobs import End, Outcome, command, exit_text, load
-from headgate.core.pools import parse_view
-from headgate.core.profiles import Profile, find, resume, session
-from headgate.core.signals import Signal
+from headgate.core.admission.pools import parse_view
+from headgate.core.agents.agent_watch import Terms, Verdict, Vigil, fit_to_show
+from headgate.core.agents.find_profile import Profile, find, resume, session
+from headgate.core.answers.signals import Signal
+from headgate.core.jobs.job import End, Outcome, command, exit_text, load
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
-from headgate.core.values import NamedTuple
-from headgate.core.vigil import Terms, Verdict, Vigil, fit_to_show
 from headgate.errors import HeadgateError, HoldExpiredError
 from headgate.gate import Gate, Lease
 from headgate.gate.crew import Taken
@@ -33,7 +33,7 @@ from headgate.store import open_store
 from headgate.work.output import Tail, log_path, open_log, trim
 
 if TYPE_CHECKING:
-    from headgate.core.jobs import Spec
+    from headgate.core.jobs.job import Spec
 
 _LOOK = Seconds(0.25)
 _ECHO = Ms(10_000)

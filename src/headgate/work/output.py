@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from headgate.core.vigil import fit_to_show
+from headgate.core.agents.agent_watch import fit_to_show
 
 _CHUNK = 1024 * 1024
 _LONGEST_LINE = 64 * 1024

@@ -18,7 +18,7 @@ jobs      jobs, attempts, what comes after what
 import time
 from collections.abc import Iterable
 
-from headgate.core.pools import Tuned
+from headgate.core.admission.pools import Tuned
 from headgate.core.times import Ms
 from headgate.ledger.rows import Attempt, Expected, Happening, History, Member, Rest, Ticket
 from headgate.store import codec

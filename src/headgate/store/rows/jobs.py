@@ -1,7 +1,7 @@
 """Jobs, their attempts, and which of them come after which."""
 
-from headgate.core.jobs import Job
-from headgate.core.jobstates import Word
+from headgate.core.jobs.job import Job
+from headgate.core.jobs.states import Word
 from headgate.core.times import Ms
 from headgate.ledger.rows import Attempt
 from headgate.store import codec

@@ -3,7 +3,7 @@
 from bisect import insort
 from operator import attrgetter
 
-from headgate.core.line import Order
+from headgate.core.admission.next_in_line import Order
 from headgate.ledger.rows import Lane, Ticket
 from headgate.store.rows.session import Row, Session
 

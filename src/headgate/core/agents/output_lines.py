@@ -1,0 +1,131 @@
+"""What one line of an agent's output tells: whether work goes on, a tool call, a session's id.
+
+Output comes as text or as JSON events, one a line. Of a tool call's input only a digest is kept.
+Whatever comes in, nothing here raises.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from hashlib import blake2b
+
+from headgate.core.agents.profile import Profile, Seen, Tool
+from headgate.core.agents.resume_command import SESSION
+from headgate.core.answers.classify import classify_line
+from headgate.core.answers.signals import REFUSALS
+
+_LONGEST_EVENT = 2**20
+_LONGEST_TEXT = 2_000
+_MOST_CALLS = 100
+_ODD = re.compile(r"[^\w.:/-]+")
+_BLANK = Seen()
+
+
+def read(profile: Profile, line: str) -> Seen:
+    """What a line tells, by the built-in rules for refusals."""
+    seen = look(profile, line)[1]
+    if seen.progress:
+        said = classify_line(line, profile.speaks or profile.name)
+        if said and said.kind in REFUSALS:
+            return seen._replace(progress=False)
+    return seen
+
+
+def look(profile: Profile, line: str) -> tuple[bool, Seen]:
+    """Whether a line is an event, and what it tells as long as it is no refusal."""
+    if profile.kind and line[:200].lstrip()[:1] == "{":
+        if len(line) > _LONGEST_EVENT:
+            return True, Seen(progress=True)  # nobody reports a retry in a megabyte
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            event = None
+        if isinstance(event, dict):
+            kind = _kind(profile.kind, event)
+            if kind:
+                return True, _event(profile, event, kind)
+    text = line[:_LONGEST_TEXT]
+    if not text or text.isspace():
+        return False, _BLANK
+    session = ""
+    if profile.session_line:
+        found = _compiled((profile.session_line,))[0].match(text)
+        session = _session(found[1]) if found else ""
+    retries = any(pattern.match(text) for pattern in _compiled(profile.retries))
+    return False, Seen(not retries, "", session)
+
+
+def _event(profile: Profile, event: dict[str, object], kind: str) -> Seen:
+    told = (_session(_at(event, path)) for path in profile.session)
+    return Seen(
+        _is_one(profile.progress, kind) and not any(_holds(event, test) for test in profile.unless),
+        " ".join(_calls(profile.tools, event, kind)),
+        next(filter(None, told), ""),
+    )
+
+
+def _kind(paths: tuple[str, ...], event: object) -> str:
+    found = (_at(event, path) for path in paths)
+    return "/".join(part[:100] for part in found if isinstance(part, str))
+
+
+@lru_cache(maxsize=1024)
+def _is_one(kinds: tuple[str, ...], kind: str) -> bool:
+    return any(fnmatchcase(kind, wanted) for wanted in kinds)
+
+
+def _calls(tools: tuple[Tool, ...], event: object, kind: str) -> list[str]:
+    found: list[str] = []
+    for tool in tools:
+        if _is_one((tool.on,), kind):
+            for call in _each(event, tool.at):
+                if all(_at(call, path) == value for path, value in tool.where.items()):
+                    found.append(_identity(call, tool))
+                if len(found) >= _MOST_CALLS:
+                    break
+    return found
+
+
+def _identity(call: object, tool: Tool) -> str:
+    name = _at(call, tool.name)
+    known = _ODD.sub("_", name[:60]) if isinstance(name, str) and name else "tool"
+    try:
+        text = json.dumps(_at(call, tool.input), sort_keys=True)
+    except (ValueError, RecursionError):
+        text = ""
+    return f"{known}#{blake2b(text.encode(), digest_size=8).hexdigest()}"
+
+
+def _each(event: object, path: str) -> Iterator[object]:
+    if not path.endswith("[]"):
+        yield _at(event, path)
+        return
+    found = _at(event, path.removesuffix("[]"))
+    if isinstance(found, list):
+        yield from found
+
+
+def _at(value: object, path: str) -> object:
+    """What is at a path; None if nothing. The empty path is the value itself."""
+    for step in path.split(".") if path else ():
+        if not isinstance(value, dict):
+            return None
+        value = value.get(step)
+    return value
+
+
+def _holds(event: object, test: str) -> bool:
+    path, equals, wanted = test.partition("=")
+    found = _at(event, path)
+    return found == wanted if equals else bool(found)
+
+
+def _session(value: object) -> str:
+    return value if isinstance(value, str) and SESSION.match(value) else ""
+
+
+@lru_cache(maxsize=64)
+def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    return tuple(map(re.compile, patterns))

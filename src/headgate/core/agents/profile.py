@@ -1,0 +1,110 @@
+"""What is known about one kind of agent: data, from `config/profiles/*.toml` or a user's own table.
+
+A **path** leads into a JSON event: `message.content`. An event's **kind** is what its `kind` paths
+hold, joined by a slash: `system/init`, `item.started/command_execution`.
+"""
+
+from collections.abc import Mapping
+
+from headgate.core.named_tuple import NamedTuple
+
+
+class Tool(NamedTuple):
+    """How an event tells of a tool call."""
+
+    on: str
+    """The kind of event, with * for any text."""
+    at: str = ""
+    """The path to the call itself, with [] at its end if that is a list of several."""
+    where: Mapping[str, str] = {}
+    """What must be at which path of the call."""
+    name: str = "name"
+    input: str = "input"
+
+
+class Profile(NamedTuple):
+    """One kind of agent. The one without a name is for any command."""
+
+    name: str
+    programs: tuple[str, ...] = ()
+    """Names of the program, and of the package it comes in."""
+    speaks: str = ""
+    """The profile whose rules for lines of output hold for it too."""
+
+    # The model.
+    provider: str = ""
+    model_options: tuple[str, ...] = ()
+    """As in `--model`, `-m`, or `-c model=`: an option whose value begins so."""
+    model_environment: tuple[str, ...] = ()
+    default: str = ""
+    """The model if nothing names one."""
+    aliases: Mapping[str, str] = {}
+    alias_environment: Mapping[str, str] = {}
+    """Variables that say what an alias stands for."""
+    provider_options: tuple[str, ...] = ()
+    provider_when: Mapping[str, str] = {}
+    """Providers by `VARIABLE` (set, and not to 0 or false) or `VARIABLE=text with * for any`."""
+    families: Mapping[str, str] = {}
+    """Providers by what a model's name looks like."""
+    providers: Mapping[str, str] = {}
+    """Other names that the agent has for providers."""
+
+    # The command line, and how to go on with a session.
+    subcommands: tuple[str, ...] = ()
+    """The words of which one must come first."""
+    other_commands: tuple[str, ...] = ()
+    """Words in that place that begin no session."""
+    flags: tuple[str, ...] = ()
+    valued: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    """Options whose value may be left out."""
+    greedy: tuple[str, ...] = ()
+    """Options that take all that follows, up to the next option."""
+    prompt_options: tuple[str, ...] = ()
+    """Options whose value is the prompt."""
+    session_options: tuple[str, ...] = ()
+    """Options whose value is the id that a new session gets."""
+    resume: tuple[str, ...] = ()
+    """The arguments that go on with `{session}`."""
+    drops: tuple[str, ...] = ()
+    """Options that do not go together with them."""
+    unresumable: tuple[str, ...] = ()
+    """Options with which no session is kept."""
+    continue_with: str = ""
+    """The prompt with which it goes on."""
+
+    # The output.
+    session: tuple[str, ...] = ()
+    """Paths to the id of the session."""
+    session_line: str = ""
+    """A pattern for a line of text; its first group is the id."""
+    kind: tuple[str, ...] = ()
+    progress: tuple[str, ...] = ()
+    """Kinds of events that mean that work goes on."""
+    unless: tuple[str, ...] = ()
+    """Paths (`is_error`, or `role=user`) that tell that an event is no progress after all."""
+    tools: tuple[Tool, ...] = ()
+    polls: tuple[str, ...] = ()
+    """Tools that ask again and again by design."""
+    retries: tuple[str, ...] = ()
+    """Patterns for lines of text that mean no progress."""
+    silent: bool = False
+    """Its text output shows nothing while it works."""
+    exit_lies: bool = False
+    """It may exit with 0 after a refusal."""
+
+    base_url: Mapping[str, str] = {}
+    """Variables that point it at `{url}`."""
+
+
+class Seen(NamedTuple):
+    """What one line of output tells."""
+
+    progress: bool = False
+    tool: str = ""
+    """What identifies a tool call: its name, and a digest of its input. Several, with spaces."""
+    session: str = ""
+
+
+GENERIC = Profile("")
+"""Any command."""

@@ -1,0 +1,5 @@
+"""What a response of upstream, or a line of an agent's output, says about capacity.
+
+`classify` goes through rules, the user's (`answer_rules`) and then the built-in ones
+(`builtin_rules`). What comes out is a signal.
+"""

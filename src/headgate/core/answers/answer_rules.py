@@ -1,0 +1,185 @@
+r"""What a rule for judging an answer or a line can say, and how the configuration says it.
+
+A rule is for answers, or, if it has a `line`, for lines of an agent's output. All the conditions
+that it names must hold. In the configuration it is one table of the array `classify`; those
+rules come before the built-in ones:
+
+    [[classify]]
+    name = "corp-gateway"
+    provider = "corp*"            # or several; * and ? as in the names of pools
+    status = [429, "500-599"]     # any refusal but 401 and 403 if left out
+    header = { "x-reason" = "^seats$" }
+    code = ["too_many_sessions"]  # a code or a type in the body, as it stands there
+    body = "seats? (taken|gone)"  # a pattern, found anywhere in what the body says
+    signal = "concurrency-limited"
+    account = true                # for the whole account, not for one model
+
+    [[classify]]
+    name = "my-agent"
+    profile = "my-agent"          # only in the output of this kind of agent
+    line = "FATAL: upstream said (?P<status>\\d+): (?P<body>.*)"   # from the start of the line
+    signal = "quoted"             # what the line quotes is judged as an answer
+
+`signal = "none"` says that what the rule describes says nothing about capacity. `retry = false`
+says that a refusal's word on when to come back is not to be believed.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headgate.core.amounts import shown
+from headgate.core.answers.signals import ACCEPTED, REFUSALS
+from headgate.core.keys import HOST, parse_pattern
+from headgate.core.named_tuple import NamedTuple
+from headgate.errors import ConfigError, UsageError
+
+NONE = "none"
+"""The signal of a rule for what says nothing about capacity."""
+QUOTED = "quoted"
+"""The signal of a rule for lines that quote an answer: its `status` and `body` are judged."""
+
+
+class Rule(NamedTuple):
+    """What an answer or a line looks like, and what that means."""
+
+    name: str
+    signal: str
+    provider: tuple[str, ...] = ()
+    status: tuple[int | range, ...] = ()
+    header: Mapping[str, str] = {}
+    """Patterns by the name of the header, in lower case."""
+    code: tuple[str, ...] = ()
+    """In lower case; one of them is enough."""
+    body: str = ""
+    profile: str = ""
+    line: str = ""
+    account: bool = False
+    retry: bool = True
+
+
+def parse_rules(value: object, where: str) -> tuple[Rule, ...]:
+    """The rules of a configuration; one ConfigError with all that is wrong with them."""
+    if not isinstance(value, list):
+        raise ConfigError(
+            f"{where}: found {shown(value)}, expected an array of tables; write [[classify]]"
+        )
+    wrong: list[str] = []
+    rules = []
+    for number, entry in enumerate(value, 1):
+        if isinstance(entry, dict):
+            here: list[str] = []
+            rules.append(_read_rule(entry, number, here))
+            wrong += (f"{where}: entry {number}: {text}" for text in here)
+        else:
+            wrong.append(f"{where}: entry {number}: found {shown(entry)}, expected a table")
+    if wrong:
+        more = [f"{where}: and {len(wrong) - 20} more like these"] if len(wrong) > 20 else []
+        raise ConfigError("\n".join([*wrong[:20], *more]))
+    return tuple(rules)
+
+
+def _read_rule(entry: Mapping[str, object], number: int, wrong: list[str]) -> Rule:
+    rule: dict[str, Any] = {"name": f"entry {number}", "signal": NONE}
+    for key, found in entry.items():
+        if key not in _READERS:
+            wrong.append(f"{shown(key)}: unknown; allowed here: {', '.join(_READERS)}")
+            continue
+        read, allowed = _READERS[key]
+        try:
+            rule[key] = read(found)
+        except (UsageError, re.error, OverflowError, RecursionError) as error:
+            why = f" ({error})" if isinstance(error, re.error) else ""
+            wrong.append(f"{key}: found {shown(found)}{why}, expected {allowed}")
+    named = set(entry)
+    if "signal" not in named:
+        wrong.append(f"signal: missing, expected {_SIGNAL}")
+    if "line" in named:
+        odd = named & {"provider", "status", "header", "code", "body"}
+        wrong += (f"{key}: not beside line, which is for output" for key in sorted(odd))
+    else:
+        if not named & {"status", "header", "code", "body"}:
+            wrong.append("says not when it applies; name a status, header, code, body or line")
+        if "profile" in named:
+            wrong.append("profile: only beside line, which is for output")
+        if rule["signal"] == QUOTED:
+            wrong.append(f'signal: "{QUOTED}" is only for a line')
+    return Rule(**rule)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not 0 < len(value.strip()) <= 200 or not value.isprintable():
+        raise UsageError("not a line of text")
+    return value.strip()
+
+
+def _signal(value: object) -> str:
+    if value not in _SIGNALS:
+        raise UsageError("not a signal")
+    return str(value)
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError("neither true nor false")
+    return value
+
+
+def _pattern(value: object) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= 1_000:
+        raise UsageError("not a pattern")
+    re.compile(value)
+    return value
+
+
+def _headers(value: object) -> Mapping[str, str]:
+    if not isinstance(value, dict) or not value:
+        raise UsageError("not a table")
+    return {_text(name).lower(): _pattern(pattern) for name, pattern in value.items()}
+
+
+def _provider(value: object) -> str:
+    pattern = parse_pattern(_text(value))
+    if "/" in pattern or pattern == HOST:
+        raise UsageError("not a provider")
+    return pattern
+
+
+def _code(value: object) -> str:
+    return _text(str(value) if type(value) is int else value).lower()
+
+
+def _status(value: object) -> int | range:
+    if type(value) is int and 100 <= value <= 599:
+        return value
+    low, _, high = value.partition("-") if isinstance(value, str) else ("", "", "")
+    if not re.fullmatch(r"[1-5][0-9]{2}-[1-5][0-9]{2}", f"{low}-{high}") or low > high:
+        raise UsageError("not a status")
+    return range(int(low), int(high) + 1)
+
+
+def _some(read: Callable[[object], object]) -> Callable[[object], tuple[object, ...]]:
+    def several(value: object) -> tuple[object, ...]:
+        if value == []:
+            raise UsageError("none at all")
+        return tuple(map(read, value if isinstance(value, list) else [value]))
+
+    return several
+
+
+_SIGNALS = (ACCEPTED, *REFUSALS, NONE, QUOTED)
+_SIGNAL = f"one of {', '.join(_SIGNALS)}"
+_PATTERN = "a regular expression of at most 1000 characters"
+_READERS: Mapping[str, tuple[Callable[[object], object], str]] = {
+    "name": (_text, "one line of text"),
+    "signal": (_signal, _SIGNAL),
+    "provider": (_some(_provider), "a provider or a list of them, with * and ? allowed"),
+    "status": (_some(_status), 'a status from 100 to 599, a range as "500-599", or a list of them'),
+    "header": (_headers, 'a table of regular expressions, as in { "x-reason" = "^busy$" }'),
+    "code": (_some(_code), "a code or a list of them"),
+    "body": (_pattern, _PATTERN),
+    "profile": (_text, "one line of text"),
+    "line": (_pattern, _PATTERN),
+    "account": (_flag, "true or false"),
+    "retry": (_flag, "true or false"),
+}

@@ -1,0 +1,156 @@
+"""When to come back, and what is left of the rates: headers, fields and words, as milliseconds.
+
+Odd values are no values: whatever comes in, nothing here raises.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from headgate.core.amounts import parse_duration
+from headgate.core.named_tuple import NamedTuple
+from headgate.core.times import Ms, Seconds, ms_up
+from headgate.errors import UsageError
+
+_LONGEST_WAIT = 366 * 86_400_000
+_UNIT = r"(?:ms|s|sec(?:ond)?s?|m|min(?:ute)?s?|h|hours?|d|days?)(?![a-z])"
+_LENGTH = rf"(?:[0-9]{{1,9}}(?:\.[0-9]{{1,9}})? ?{_UNIT}[ ,]{{0,2}}){{1,4}}"
+_AGAIN = re.compile(rf"(?:try again|retry|resets?) (?:in|after) ({_LENGTH})", re.IGNORECASE)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_HTTP_DATE = re.compile(
+    rf"[A-Z][a-z]{{2}}, (\d\d) ({'|'.join(_MONTHS)}) (\d{{4}}) (\d\d:\d\d:\d\d) GMT"
+)
+
+
+class Meter(NamedTuple):
+    """What upstream says is left of one allowance; None where it does not say."""
+
+    limit: int | None
+    remaining: int | None
+    reset_ms: Ms | None
+    """Milliseconds until it is full again."""
+
+
+class Meters(NamedTuple):
+    """The allowances that the headers of an answer speak of."""
+
+    requests: Meter | None = None
+    tokens: Meter | None = None
+    input_tokens: Meter | None = None
+    output_tokens: Meter | None = None
+
+
+def meters(headers: Mapping[str, str], now: Seconds) -> Meters | None:
+    """What the headers of an answer say is left; None if nothing."""
+    found = allowances(lowered(headers), now)
+    return found if any(found) else None
+
+
+def retry_after(
+    headers: Mapping[str, str],
+    named: Sequence[tuple[str, str]],
+    words: str,
+    now: Seconds | None,
+    *,
+    until_reset: bool,
+) -> Ms | None:
+    """For how many milliseconds upstream asks to be left alone: the plainest word on it counts.
+
+    The headers come first, then what the body names, then its words; and then, for refusals that
+    end with it, the reset of an allowance.
+    """
+    said = [_milliseconds(headers.get("retry-after-ms")), _wait(headers.get("retry-after"), now)]
+    for key, value in named:
+        said.append(_milliseconds(value) if key.endswith("_ms") else _wait(value, now))
+    spoken = _AGAIN.search(words)
+    if spoken:
+        short = re.sub(r"(ms|[smhd])[a-z]*|[ ,]+", r"\1", spoken[1].lower())
+        said.append(_wait(short, now))
+    if until_reset:
+        said.append(_reset(headers, now))
+    return next((wait for wait in said if wait is not None), None)
+
+
+def _reset(headers: Mapping[str, str], now: Seconds | None) -> Ms | None:
+    if headers.get("anthropic-ratelimit-unified-status", "").lower() == "rejected":
+        return _wait(headers.get("anthropic-ratelimit-unified-reset"), now)
+    left = [meter for meter in allowances(headers, now) if meter]
+    empty = [m.reset_ms for m in left if m.remaining == 0 and m.reset_ms is not None]
+    others = [m.reset_ms for m in left if m.reset_ms is not None]
+    return max(empty) if empty else min(others, default=None)
+
+
+def _wait(value: str | None, now: Seconds | None) -> Ms | None:
+    """Milliseconds from a number of seconds, a duration, a date or an epoch; None if odd."""
+    if value is None or len(value) > 64:
+        return None
+    word = value.strip()
+    try:
+        at = _moment(word)
+        if at is None:
+            return parse_duration(word)
+        return None if now is None else _sensible(ms_up(at - now))
+    except (UsageError, ValueError, OverflowError):
+        return None
+
+
+def _moment(word: str) -> Seconds | None:
+    """The seconds since the epoch at which something is, if this names a moment."""
+    date = _HTTP_DATE.fullmatch(word)
+    if date:
+        day, month, year, clock = date.groups()
+        word = f"{year}-{_MONTHS.index(month) + 1:02}-{day}T{clock}Z"
+    if "T" in word:
+        at = datetime.fromisoformat(word)
+        return Seconds(at.timestamp() if at.tzinfo else math.nan)
+    if re.fullmatch(r"[0-9]{10,13}(?:\.[0-9]{1,9})?", word):
+        return Seconds(float(word) / (1_000 if float(word) >= 1e11 else 1))
+    return None
+
+
+def _milliseconds(value: str | None) -> Ms | None:
+    if value is None or not re.fullmatch(r"\s*[0-9]{1,15}(?:\.[0-9]{0,9})?\s*", value):
+        return None
+    return _sensible(Ms(math.ceil(float(value))))
+
+
+def _sensible(wait: Ms) -> Ms | None:
+    return wait if 0 <= wait <= _LONGEST_WAIT else None
+
+
+_ALLOWANCES = (
+    ("anthropic-ratelimit-requests-{}", "x-ratelimit-{}-requests", "x-ratelimit-{}"),
+    ("anthropic-ratelimit-tokens-{}", "x-ratelimit-{}-tokens"),
+    ("anthropic-ratelimit-input-tokens-{}",),
+    ("anthropic-ratelimit-output-tokens-{}",),
+)
+
+
+def allowances(headers: Mapping[str, str], now: Seconds | None) -> Meters:
+    """What these headers (their names in lower case) say is left."""
+    return Meters._make(_meter(headers, names, now) for names in _ALLOWANCES)
+
+
+def _meter(headers: Mapping[str, str], names: tuple[str, ...], now: Seconds | None) -> Meter | None:
+    for name in names:
+        limit, left = (_count(headers.get(name.format(what))) for what in ("limit", "remaining"))
+        found = Meter(limit, left, _wait(headers.get(name.format("reset")), now))
+        if any(figure is not None for figure in found):
+            return found
+    return None
+
+
+def _count(value: str | None) -> int | None:
+    return int(value) if value and re.fullmatch(r"[0-9]{1,12}", value.strip()) else None
+
+
+def lowered(headers: object) -> dict[str, str]:
+    """Headers by their names in lower case; what is no text is left out."""
+    if not isinstance(headers, Mapping):
+        return {}
+    return {
+        str(name).lower(): str(value)
+        for name, value in headers.items()
+        if isinstance(value, (str, int, float))
+    }

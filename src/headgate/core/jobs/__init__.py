@@ -1,0 +1,1 @@
+"""Jobs: their states and what changes them, and the limits that they run under."""

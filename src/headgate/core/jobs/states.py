@@ -1,0 +1,245 @@
+"""The states of a job, and every way from one to another.
+
+There are two rules, and both are tables here:
+
+1. A job is in one state at a time. The state says what the job has (a ticket in the line, a lease,
+   or neither), and what time alone will do to it (`Timer`).
+2. A state changes by an event, and only as `TRANSITIONS` says. A pair of state and event that is
+   not there is a mistake of ours, and raises `InternalError`.
+
+How to read the table: a job is handed in as HELD. Unless somebody asked for that, it is let go in
+the same transaction: to AFTER if other jobs have to be done first, else to QUEUED, the line. The
+line gives it seats (STARTING), and a runner starts its program (RUNNING). An attempt that came to
+nothing may be made again: at once if its runner was lost (QUEUED), later if the job failed
+(BACKOFF) or was refused (PARKED). Those two are out of the line until their time has come, and then
+go back to QUEUED, where their place was kept. A job that has ended can be had again by hand: then
+it begins anew, as HELD.
+
+People see nine words, not twelve states: a job that is in line, waits for others or is tried again
+later is `queued` to them, and one that is being started is `running`. The reason beside the word
+tells them apart. `docs/jobs.md` shows the tables; `tools/jobstates.py` writes them there.
+
+Nothing here knows of rows. How a state is kept in a store is up to `headgate.store.codec`.
+"""
+
+from collections.abc import Mapping
+from enum import Enum, StrEnum
+
+from headgate.core.named_tuple import NamedTuple
+from headgate.errors import InternalError
+
+
+class Word(StrEnum):
+    """What people are told of a job's state."""
+
+    QUEUED = "queued"
+    HELD = "held"
+    PARKED = "parked"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    LOST = "lost"
+
+
+ENDED = (Word.DONE, Word.FAILED, Word.CANCELLED, Word.EXPIRED, Word.LOST)
+"""The words for a job that has ended."""
+
+
+class Place(Enum):
+    """What a job has in a state."""
+
+    ASIDE = "nothing"
+    LINE = "a ticket"
+    SEATS = "a lease"
+    OVER = "an end"
+
+
+class Timer(Enum):
+    """What time alone does to a job in a state, and so what its `due` is."""
+
+    NONE = "nothing"
+    EXPIRES = "it expires"
+    FALLS_BACK = "it expires, or takes its next model"
+    RETURNS = "it goes back into the line"
+
+
+class State(Enum):
+    """Where a job is in its life."""
+
+    HELD = "waits for a person"
+    AFTER = "waits for other jobs"
+    QUEUED = "is in the line, and waits for nothing but seats"
+    BACKOFF = "has failed, and will be tried again"
+    PARKED = "was refused or made room, and comes back"
+    STARTING = "has its seats; nothing of it runs yet"
+    RUNNING = "its program runs"
+    DONE = "has done what it should"
+    FAILED = "has failed"
+    CANCELLED = "was cancelled"
+    EXPIRED = "was not started in time"
+    LOST = "nobody knows how its last attempt ended"
+
+    @property
+    def word(self) -> Word:
+        """What people call it."""
+        return _TRAITS[self].word
+
+    @property
+    def place(self) -> Place:
+        """What a job has while it is in this state."""
+        return _TRAITS[self].place
+
+    @property
+    def timer(self) -> Timer:
+        """What time alone does to a job in this state."""
+        return _TRAITS[self].timer
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job is over."""
+        return self.place is Place.OVER
+
+
+class _Traits(NamedTuple):
+    word: Word
+    place: Place
+    timer: Timer = Timer.NONE
+
+
+_TRAITS = {
+    State.HELD: _Traits(Word.HELD, Place.ASIDE, Timer.EXPIRES),
+    State.AFTER: _Traits(Word.QUEUED, Place.ASIDE),
+    State.QUEUED: _Traits(Word.QUEUED, Place.LINE, Timer.FALLS_BACK),
+    State.BACKOFF: _Traits(Word.QUEUED, Place.ASIDE, Timer.RETURNS),
+    State.PARKED: _Traits(Word.PARKED, Place.ASIDE, Timer.RETURNS),
+    State.STARTING: _Traits(Word.RUNNING, Place.SEATS),
+    State.RUNNING: _Traits(Word.RUNNING, Place.SEATS),
+    State.DONE: _Traits(Word.DONE, Place.OVER),
+    State.FAILED: _Traits(Word.FAILED, Place.OVER),
+    State.CANCELLED: _Traits(Word.CANCELLED, Place.OVER),
+    State.EXPIRED: _Traits(Word.EXPIRED, Place.OVER),
+    State.LOST: _Traits(Word.LOST, Place.OVER),
+}
+
+
+class Event(Enum):
+    """What can happen to a job."""
+
+    WAIT = "other jobs have to be done first"
+    ENTER = "nothing keeps it out of the line any more"
+    NEED_FAILED = "a job that it comes after was not done"
+    HOLD = "a person takes it out of the line"
+    GRANT = "the line gives it its seats"
+    FALL_BACK = "its model was full for too long, and another has room"
+    RETURN = "it lost its seats before anything was started"
+    BEGIN = "a runner starts its program"
+    ADOPT = "another runner goes on with its program"
+    SUCCEED = "its program did what it should"
+    TRY_LATER = "its program failed, and it has tries left"
+    FAIL = "its program failed, or was refused once too often"
+    PARK = "upstream had no room for it, or the machine needs some"
+    REQUEUE = "nobody knows how its attempt ended, and it has tries left"
+    LOSE = "nobody knows how its last attempt ended"
+    COME_BACK = "its time has come"
+    CANCEL = "a person wants it no more"
+    EXPIRE = "it was not started in time"
+    RETRY = "a person wants it again"
+
+
+class Effect(Enum):
+    """What a transition sets beside the state, its reason and its `due`."""
+
+    EXPIRY_BEGINS = "its time to be started in begins, unless it ever was"
+    NO_EXPIRY = "it expires no more"
+    FIRST_START = "when it was first started"
+    ATTEMPT = "counts an attempt"
+    IN_VAIN = "counts an attempt in vain"
+    FAILURE = "counts a failure"
+    ESCALATES = "takes its next model, if it escalates"
+    NEW_SESSION = "forgets its session"
+    ADOPTED = "its runner is not the one that started it"
+    ENDED = "when it ended"
+    AFRESH = "forgets all that came of it, and goes to the end of the line"
+
+
+class Transition(NamedTuple):
+    """Which state follows, and what is set on the way."""
+
+    to: State
+    effects: tuple[Effect, ...] = ()
+
+
+def _to(state: State, *effects: Effect) -> Transition:
+    return Transition(state, effects)
+
+
+_CANCELLED = _to(State.CANCELLED, Effect.ENDED, Effect.NO_EXPIRY)
+_EXPIRED = _to(State.EXPIRED, Effect.ENDED, Effect.NO_EXPIRY)
+_FAILED = _to(State.FAILED, Effect.ENDED, Effect.NO_EXPIRY)
+_PARKED = _to(State.PARKED, Effect.IN_VAIN, Effect.NO_EXPIRY)
+_ENTERED = _to(State.QUEUED, Effect.EXPIRY_BEGINS)
+_AGAIN = _to(State.HELD, Effect.AFRESH)
+
+TRANSITIONS: Mapping[tuple[State, Event], Transition] = {
+    (State.HELD, Event.WAIT): _to(State.AFTER, Effect.NO_EXPIRY),
+    (State.HELD, Event.ENTER): _ENTERED,
+    (State.HELD, Event.NEED_FAILED): _FAILED,
+    (State.HELD, Event.CANCEL): _CANCELLED,
+    (State.HELD, Event.EXPIRE): _EXPIRED,
+    (State.AFTER, Event.WAIT): _to(State.AFTER),
+    (State.AFTER, Event.ENTER): _ENTERED,
+    (State.AFTER, Event.NEED_FAILED): _FAILED,
+    (State.AFTER, Event.HOLD): _to(State.HELD),
+    (State.AFTER, Event.CANCEL): _CANCELLED,
+    (State.QUEUED, Event.GRANT): _to(State.STARTING),
+    (State.QUEUED, Event.FALL_BACK): _to(State.QUEUED),
+    (State.QUEUED, Event.HOLD): _to(State.HELD),
+    (State.QUEUED, Event.CANCEL): _CANCELLED,
+    (State.QUEUED, Event.EXPIRE): _EXPIRED,
+    (State.BACKOFF, Event.COME_BACK): _to(State.QUEUED),
+    (State.BACKOFF, Event.HOLD): _to(State.HELD),
+    (State.BACKOFF, Event.CANCEL): _CANCELLED,
+    (State.PARKED, Event.COME_BACK): _to(State.QUEUED),
+    (State.PARKED, Event.HOLD): _to(State.HELD),
+    (State.PARKED, Event.CANCEL): _CANCELLED,
+    (State.STARTING, Event.BEGIN): _to(
+        State.RUNNING, Effect.ATTEMPT, Effect.FIRST_START, Effect.NO_EXPIRY
+    ),
+    (State.STARTING, Event.RETURN): _to(State.QUEUED),
+    (State.STARTING, Event.PARK): _PARKED,
+    (State.STARTING, Event.FAIL): _FAILED,
+    (State.STARTING, Event.CANCEL): _CANCELLED,
+    (State.RUNNING, Event.ADOPT): _to(State.RUNNING, Effect.ADOPTED),
+    (State.RUNNING, Event.SUCCEED): _to(State.DONE, Effect.ENDED, Effect.NO_EXPIRY),
+    (State.RUNNING, Event.TRY_LATER): _to(
+        State.BACKOFF,
+        Effect.IN_VAIN,
+        Effect.FAILURE,
+        Effect.ESCALATES,
+        Effect.NEW_SESSION,
+        Effect.NO_EXPIRY,
+    ),
+    (State.RUNNING, Event.FAIL): _FAILED,
+    (State.RUNNING, Event.PARK): _PARKED,
+    (State.RUNNING, Event.REQUEUE): _to(State.QUEUED, Effect.IN_VAIN, Effect.NO_EXPIRY),
+    (State.RUNNING, Event.LOSE): _to(State.LOST, Effect.ENDED, Effect.NO_EXPIRY),
+    (State.RUNNING, Event.CANCEL): _CANCELLED,
+    (State.DONE, Event.RETRY): _AGAIN,
+    (State.FAILED, Event.RETRY): _AGAIN,
+    (State.CANCELLED, Event.RETRY): _AGAIN,
+    (State.EXPIRED, Event.RETRY): _AGAIN,
+    (State.LOST, Event.RETRY): _AGAIN,
+}
+
+
+def transition(state: State, event: Event) -> Transition:
+    """What an event does to a job in a state; an error if it cannot happen there."""
+    found = TRANSITIONS.get((state, event))
+    if found is None:
+        raise InternalError(
+            f"a job that is {state.name} met the event {event.name} ({event.value}), which its "
+            "states do not know: please report this"
+        )
+    return found

@@ -1,0 +1,1 @@
+"""How a pool finds its limit: from acceptances and refusals, and from upstream's own count."""
