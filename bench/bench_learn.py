@@ -30,9 +30,12 @@ from headgate.core.learning.usage_readings import LAGS, SETTLES, Guess, Sight
 from headgate.core.stored_text.contents import LEARNED, SIGHT
 from headgate.core.times import Ms
 from headgate.gate.lease import Lease
-from headgate.ledger import admit, learn, leave, outlook
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger, Pages
+from headgate.ledger import release
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.learning import apply_signals
+from headgate.ledger.transaction import outside_use
+from headgate.ledger.transaction.ledger import Ledger, Pages
 from headgate.sim.census import SimulatedCensus
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
@@ -139,7 +142,9 @@ class _Side:
             reading = Reading(HELD + 1.5, SEATS)
             sight = Sight(now, now, reading, samples=500, lags=lags, settles=settles, roomy=now)
             ledger.tx.set_note(f"usage:{POOL}", SIGHT.write(sight))
-            outlook.sight(ledger, POOL)  # whoever keeps a reading looks at it to settle the line
+            outside_use.sight(
+                ledger, POOL
+            )  # whoever keeps a reading looks at it to settle the line
 
     def do(self, what: Callable[[Ledger], T]) -> T:
         """Have something done in a transaction."""
@@ -191,10 +196,10 @@ class _Books(_Side):
         return self.do(lambda ledger: admit.ask(ledger, request))
 
     def _release(self, id: int) -> None:
-        self.do(lambda ledger: leave.release(ledger, id))
+        self.do(lambda ledger: release.release(ledger, id))
 
     def _report(self, id: int, kind: str) -> None:
-        self.do(lambda ledger: learn.report(ledger, Signal(kind), lease=id))
+        self.do(lambda ledger: apply_signals.report(ledger, Signal(kind), lease=id))
 
     def pair(self) -> float:
         start = self.tick()

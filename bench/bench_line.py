@@ -9,9 +9,11 @@ from common import Figure, folder, micro
 from headgate.core.admission.pools import OFF, Declared
 from headgate.core.times import Ms, Seconds
 from headgate.gate.roll import HomeRoll
-from headgate.ledger import admit, leave, look
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger, Pages
+from headgate.ledger import release
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.queries import status_and_queue
+from headgate.ledger.transaction.ledger import Ledger, Pages
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -90,7 +92,7 @@ class _Line:
             start = time.perf_counter()
             with self.store.transaction(write=True) as tx:
                 ledger = self.open(tx)
-                leave.release(ledger, self.running.pop(0))
+                release.release(ledger, self.running.pop(0))
                 admit.settle(ledger)
             decisions.append(time.perf_counter() - start)
             assert ledger.granted, "nobody was let in"  # noqa: S101 - else the figure means nothing
@@ -100,6 +102,6 @@ class _Line:
                 lane = tx.lanes()[0].id
                 some = tx.page(lane, (0, 1 + turn * 4_999, 0), 1) or tx.page(lane, None, 1)
                 start = time.perf_counter()
-                look.waiting(self.open(tx), [some[0].id], Seconds(0))
+                status_and_queue.waiting(self.open(tx), [some[0].id], Seconds(0))
                 positions.append(time.perf_counter() - start)
         return statistics.median(decisions), statistics.median(positions)

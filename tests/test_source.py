@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from headgate.ledger import rows
+from headgate.ledger.transaction import rows
 
 ROOT = Path(__file__).parents[1]
 MOST = 4

@@ -195,7 +195,9 @@ def test_states_change_in_one_place_only() -> None:
         for path, call in _calls()
         if isinstance(call.func, ast.Name) and call.func.id == "Job"
     }
-    assert making == {"ledger/jobs.py", "store/codec.py", "sim/world.py"}, "sim has jobs of its own"
+    assert making == {"ledger/jobs/lifecycle.py", "store/codec.py", "sim/world.py"}, (
+        "sim has jobs of its own"
+    )
 
 
 def _calls() -> Iterator[tuple[Path, ast.Call]]:

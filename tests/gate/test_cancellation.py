@@ -10,7 +10,7 @@ import pytest
 
 from headgate import Gate, HoldExpiredError, Lease, NoRoomError, StoreFullError
 from headgate.gate.operation import Operation
-from headgate.ledger.ledger import Ledger
+from headgate.ledger.transaction.ledger import Ledger
 from tests.support import LONG, Box, until, until_async
 
 pytestmark = pytest.mark.usefixtures("steady")

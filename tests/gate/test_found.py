@@ -18,7 +18,7 @@ from headgate import Gate
 from headgate.errors import HeadgateError, NoRoomError, StoreFullError
 from headgate.gate.jobs import draft
 from headgate.gate.transactor import _catch_up_on_time
-from headgate.ledger.rows import Tx
+from headgate.ledger.transaction.rows import Tx
 from headgate.store.memory import _Rows
 
 Opened = Callable[..., Gate]

@@ -9,7 +9,7 @@ import pytest
 from headgate import Gate, NoRoomError
 from headgate.core.times import Ms
 from headgate.gate import poller
-from headgate.ledger.watch import Plan
+from headgate.ledger.watch_duty import Plan
 from tests.gate.conftest import Opener
 from tests.support import HEADGATE, LONG, Box, pool_of, until
 from tests.usage.server import Peer, Server, answer

@@ -17,7 +17,7 @@ import pytest
 from headgate.core.times import Ms
 from headgate.gate.roll import FolderRoll, HomeRoll
 from headgate.gate.strays import MARK
-from headgate.ledger.rows import Census, Member
+from headgate.ledger.transaction.rows import Census, Member
 from headgate.sim.census import SimulatedCensus
 from tests.support import until
 
@@ -267,6 +267,6 @@ def test_every_implementer_is_in_the_suite() -> None:
     }
     assert found == {
         "src/headgate/gate/roll.py",
-        "src/headgate/ledger/rows.py",
+        "src/headgate/ledger/transaction/rows.py",
         "src/headgate/sim/census.py",
     }

@@ -10,10 +10,12 @@ import pytest
 from headgate.core.admission.pools import Declared
 from headgate.core.times import Ms, Seconds
 from headgate.core.views.snapshots import PoolStatus
-from headgate.ledger import admit, leave, look, tune
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger, Pages
-from headgate.ledger.rows import Member
+from headgate.ledger import limits_by_hand, release
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.queries import status_and_queue
+from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.rows import Member
 from headgate.sim.census import SimulatedCensus
 from headgate.store import Store
 from headgate.store.memory import MemoryStore
@@ -51,7 +53,7 @@ class World:
             while ledger.unsettled:
                 admit.settle(ledger)
                 if ledger.blocked:
-                    leave.sweep(ledger)
+                    release.sweep(ledger)
         return result
 
     def read(self, do: Callable[[Ledger], T]) -> T:
@@ -63,11 +65,11 @@ class World:
         return self.run(lambda ledger: admit.ask(ledger, request))
 
     def release(self, id: int) -> bool:
-        return self.run(lambda ledger: leave.release(ledger, id))
+        return self.run(lambda ledger: release.release(ledger, id))
 
     def tidy(self) -> None:
         def sweep(ledger: Ledger) -> None:
-            leave.sweep(ledger)
+            release.sweep(ledger)
             ledger.reconsider()
 
         self.run(sweep)
@@ -79,10 +81,10 @@ class World:
         return [row.id for row in self.queue()]
 
     def queue(self) -> tuple[Any, ...]:
-        return self.read(lambda ledger: look.queue(ledger, Seconds(0.0))).waiting
+        return self.read(lambda ledger: status_and_queue.queue(ledger, Seconds(0.0))).waiting
 
     def pool(self, name: str) -> PoolStatus:
-        status = self.read(lambda ledger: look.status(ledger, Seconds(0.0)))
+        status = self.read(lambda ledger: status_and_queue.status(ledger, Seconds(0.0)))
         return next(one for one in status.pools if one.pool == name)
 
     def use(self, name: str) -> int:
@@ -117,8 +119,8 @@ def test_a_seat_of_a_pool_that_only_a_view_names_is_handed_on(world: World) -> N
     assert world.waiting() == [second]
 
     def swap(ledger: Ledger) -> None:
-        look.queue(ledger, Seconds(0.0))
-        leave.release(ledger, first)
+        status_and_queue.queue(ledger, Seconds(0.0))
+        release.release(ledger, first)
 
     world.run(swap)
     assert world.held() == [second]
@@ -131,9 +133,9 @@ def test_a_view_counts_work_of_those_who_do_not_share_it(world: World, *, at_onc
     plain = Request("b/z", "p", "m", since=Ms(1))
     viewing = Request("b/z", "q", "m", since=Ms(2), view="b/z=1")
     if not at_once:
-        world.run(lambda ledger: tune.pause(ledger, "host", None))
+        world.run(lambda ledger: limits_by_hand.pause(ledger, "host", None))
     first, second = world.run(lambda ledger: [admit.ask(ledger, one) for one in (plain, viewing)])
-    world.run(lambda ledger: tune.resume(ledger, "host"))
+    world.run(lambda ledger: limits_by_hand.resume(ledger, "host"))
     assert world.held() == [first]
     assert world.waiting() == [second]
 
@@ -142,10 +144,10 @@ def test_one_lender_lends_to_one_of_two_lanes(world: World) -> None:
     """Two children that waited in different lanes do not both get the one seat of their parent."""
     world.pools({"host": 1})
     parent = world.ask()
-    world.run(lambda ledger: tune.pause(ledger, "host", None))
+    world.run(lambda ledger: limits_by_hand.pause(ledger, "host", None))
     first = world.ask("a/y", lender=parent)
     second = world.ask("a/z", lender=parent)
-    world.run(lambda ledger: tune.resume(ledger, "host"))
+    world.run(lambda ledger: limits_by_hand.resume(ledger, "host"))
     assert world.held() == [parent, first]
     assert world.waiting() == [second]
     assert world.use("host") == 1
@@ -263,18 +265,20 @@ def test_positions_are_the_same_however_one_asks(world: World) -> None:
     heavy = world.ask("b/z", weight=2)
     mine = world.ask("b/z", view="b/z=1")
     by_list = {row.id: row.position for row in world.queue()}
-    one_by_one = world.read(lambda ledger: look.waiting(ledger, [heavy, mine], Seconds(0.0)))
+    one_by_one = world.read(
+        lambda ledger: status_and_queue.waiting(ledger, [heavy, mine], Seconds(0.0))
+    )
     assert by_list == {id: row.position for id, row in one_by_one.items()} == {heavy: 1, mine: 2}
 
 
 def test_positions_agree_when_nothing_blocks_any_more(world: World) -> None:
     """Between the end of a pause and the moment someone notices, the line is still in order."""
-    world.run(lambda ledger: tune.unset_limit(ledger, "host"))
-    world.run(lambda ledger: tune.pause(ledger, "host", Ms(100)))
+    world.run(lambda ledger: limits_by_hand.unset_limit(ledger, "host"))
+    world.run(lambda ledger: limits_by_hand.pause(ledger, "host", Ms(100)))
     ids = [world.ask() for _ in range(3)]
     world.now += 1_000
     by_list = {row.id: row.position for row in world.queue()}
-    one_by_one = world.read(lambda ledger: look.waiting(ledger, ids, Seconds(0.0)))
+    one_by_one = world.read(lambda ledger: status_and_queue.waiting(ledger, ids, Seconds(0.0)))
     assert (
         by_list
         == {id: row.position for id, row in one_by_one.items()}
@@ -288,11 +292,11 @@ def test_a_lane_is_not_held_up_by_what_can_never_fit(world: World) -> None:
     first = world.ask(weight=3)
     heavy = world.ask(weight=3)
     light = world.ask(weight=1)
-    world.run(lambda ledger: tune.set_limit(ledger, "a", 2))
+    world.run(lambda ledger: limits_by_hand.set_limit(ledger, "a", 2))
     world.release(first)
     assert world.held() == [light]
     assert [(row.id, row.code) for row in world.queue()] == [(heavy, "too_heavy")]
-    world.run(lambda ledger: tune.set_limit(ledger, "a", 3))
+    world.run(lambda ledger: limits_by_hand.set_limit(ledger, "a", 3))
     world.release(light)
     assert world.held() == [heavy]
 
@@ -303,9 +307,9 @@ def test_a_borrower_is_too_heavy_only_for_what_it_lacks(world: World) -> None:
     parent = world.ask()
     other = world.ask(member="q", weight=2)
     child = world.ask(lender=parent, weight=3)
-    world.run(lambda ledger: tune.set_limit(ledger, "host", 2))
+    world.run(lambda ledger: limits_by_hand.set_limit(ledger, "host", 2))
     assert [(row.id, row.code) for row in world.queue()] == [(child, "pool_full")]
-    world.run(lambda ledger: tune.set_limit(ledger, "host", 3))
+    world.run(lambda ledger: limits_by_hand.set_limit(ledger, "host", 3))
     world.release(other)
     assert world.held() == [parent, child]
 
@@ -314,9 +318,9 @@ def test_unset_lets_everyone_in(world: World) -> None:
     """Lifting a limit lets all who wait for it in, and restoring it ends nothing."""
     world.pools({"a": 1})
     ids = [world.ask() for _ in range(5)]
-    world.run(lambda ledger: tune.unset_limit(ledger, "a"))
+    world.run(lambda ledger: limits_by_hand.unset_limit(ledger, "a"))
     assert world.held() == ids
-    world.run(lambda ledger: tune.restore(ledger, "a"))
+    world.run(lambda ledger: limits_by_hand.restore(ledger, "a"))
     late = world.ask()
     assert world.held() == ids
     for id in ids[:4]:
@@ -330,7 +334,7 @@ def test_a_raised_limit_lets_in_as_many(world: World) -> None:
     """Raising a limit by two lets two of those who wait in, at once."""
     world.pools({"a": 1})
     ids = [world.ask() for _ in range(5)]
-    world.run(lambda ledger: tune.set_limit(ledger, "a", 3))
+    world.run(lambda ledger: limits_by_hand.set_limit(ledger, "a", 3))
     assert world.held() == ids[:3]
 
 
@@ -338,7 +342,7 @@ def test_a_new_pool_counts_what_runs_already(world: World) -> None:
     """A limit set for a pattern that nobody named before counts the leases that match it."""
     world.pools({})
     ids = [world.ask() for _ in range(3)]
-    world.run(lambda ledger: tune.set_limit(ledger, "a/*", 3))
+    world.run(lambda ledger: limits_by_hand.set_limit(ledger, "a/*", 3))
     late = world.ask()
     assert world.waiting() == [late]
     world.release(ids[0])
@@ -348,9 +352,9 @@ def test_a_new_pool_counts_what_runs_already(world: World) -> None:
 def test_a_cooldown_without_a_limit_imposes_none(world: World) -> None:
     """Seats freed where no limit is do not rest; once there is one, those freed afterwards do."""
     world.pools({})
-    world.run(lambda ledger: tune.set_cooldown(ledger, "a", Ms(1_000)))
+    world.run(lambda ledger: limits_by_hand.set_cooldown(ledger, "a", Ms(1_000)))
     world.release(world.ask())
-    world.run(lambda ledger: tune.set_limit(ledger, "a", 1))
+    world.run(lambda ledger: limits_by_hand.set_limit(ledger, "a", 1))
     first = world.ask()
     assert world.held() == [first]
     world.release(first)
@@ -364,9 +368,9 @@ def test_a_cooldown_without_a_limit_imposes_none(world: World) -> None:
 def test_a_changed_cooldown_leaves_resting_seats_alone(world: World) -> None:
     """A seat rests as long as was said when it was freed."""
     world.pools({"a": 1})
-    world.run(lambda ledger: tune.set_cooldown(ledger, "a", Ms(1_000)))
+    world.run(lambda ledger: limits_by_hand.set_cooldown(ledger, "a", Ms(1_000)))
     world.release(world.ask())
-    world.run(lambda ledger: tune.set_cooldown(ledger, "a", Ms(0)))
+    world.run(lambda ledger: limits_by_hand.set_cooldown(ledger, "a", Ms(0)))
     waits = world.ask()
     assert world.waiting() == [waits]
     world.now += 999

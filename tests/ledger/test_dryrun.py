@@ -18,13 +18,16 @@ from headgate.core.keys import matches
 from headgate.core.times import Ms
 from headgate.core.views.snapshots import explain
 from headgate.errors import TooHeavyError
-from headgate.ledger import admit, jobs, leave, look, tune
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.outlook import place
-from headgate.ledger.plan import Forecast, forecast
-from headgate.ledger.rows import Member
-from headgate.ledger.survey import Survey
+from headgate.ledger import limits_by_hand, release
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.jobs import lifecycle
+from headgate.ledger.queries import status_and_queue
+from headgate.ledger.queries.forecast import Forecast, forecast
+from headgate.ledger.queries.positions_and_etas import Survey
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.outside_use import place
+from headgate.ledger.transaction.rows import Member
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
 from tests.ledger.test_machine import patient, usual
@@ -117,7 +120,7 @@ class Street(Yard):
         with self.store.transaction(write=True) as tx:
             ledger = Ledger(tx, self.pages, Ms(self.now), self.census, "m")
             result = do(ledger)
-            jobs.pick_up(ledger)
+            lifecycle.pick_up(ledger)
             return result
 
     def play(self, one: Step) -> None:  # noqa: C901, PLR0912 - a case for each kind
@@ -144,9 +147,9 @@ class Street(Yard):
             case "time":
                 self.now += one.pick
             case "pause":
-                self.run(lambda ledger: tune.pause(ledger, one.key, Ms(one.pick * 30)))
+                self.run(lambda ledger: limits_by_hand.pause(ledger, one.key, Ms(one.pick * 30)))
             case "resize":
-                self.run(lambda ledger: tune.set_limit(ledger, one.key, one.pick or 1))
+                self.run(lambda ledger: limits_by_hand.set_limit(ledger, one.key, one.pick or 1))
             case "work":
                 self.worker(f"w{one.pick % 2}")
             case "rest":
@@ -189,7 +192,7 @@ class Street(Yard):
 
     def bury(self) -> None:
         """Bury the dead, as every look does that finds any."""
-        if self.read(leave.find_dead):
+        if self.read(release.find_dead):
             self.tidy()
 
     def totals(self) -> Counter[str]:
@@ -315,7 +318,7 @@ def check_capacity(it: Street) -> None:
     """Capacity says that there is room exactly where one more would start."""
     for key in KEYS:
         for cls, urgency in (("interactive", -10), ("normal", 0), ("background", 10)):
-            found = it.read(partial(look.capacity, key=key, cls=cls))
+            found = it.read(partial(status_and_queue.capacity, key=key, cls=cls))
             like = Request(key=key, member="p", machine="m", urgency=urgency)
             (one,) = it.read(partial(forecast, requests=[like]))
             assert (found.code is None) == (not one.reasons)

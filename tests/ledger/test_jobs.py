@@ -1,9 +1,11 @@
 """Small histories of jobs: their place in the line, who starts them, and who may end them."""
 
 from headgate.core.jobs.job import End, Outcome
-from headgate.ledger import jobs, look, tune
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Member
+from headgate.ledger import limits_by_hand
+from headgate.ledger.jobs import lifecycle
+from headgate.ledger.queries import status_and_queue
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Member
 from tests.ledger.yard import BADLY, GONE, REFUSED, WELL, Yard
 
 
@@ -47,7 +49,7 @@ def test_without_a_worker_jobs_hold_nobody_up(yard: Yard) -> None:
     yard.pools({"a": 10})
     ids = [yard.submit() for _ in range(3)]
     assert [yard.spot(id) for id in ids] == [(n, "no_worker") for n in (1, 2, 3)]
-    found = yard.read(lambda ledger: look.capacity(ledger, "a/x"))
+    found = yard.read(lambda ledger: status_and_queue.capacity(ledger, "a/x"))
     assert (found.state, found.queued, found.free) == ("open", 0, 10)
     person = yard.ask(member="q")
     assert yard.held() == [person]
@@ -141,8 +143,8 @@ def test_a_runner_goes_on_with_the_next(yard: Yard) -> None:
     yard.begin(first)
 
     def swap(ledger: Ledger) -> None:
-        jobs.finish(ledger, first, f"r{first}", WELL)
-        tune.set_limit(ledger, "a", 2)
+        lifecycle.finish(ledger, first, f"r{first}", WELL)
+        limits_by_hand.set_limit(ledger, "a", 2)
         ledger.heir = f"r{first}"
 
     yard.run(swap)
@@ -171,17 +173,17 @@ def test_a_job_whose_runner_was_killed_can_be_adopted(yard: Yard) -> None:
     """While its program lives, one other runner takes it over; its end is told by that one."""
     yard.worker()
     id = yard.submit()
-    assert yard.do(jobs.adopt, id, me="v") is None, "it is not even started"
+    assert yard.do(lifecycle.adopt, id, me="v") is None, "it is not even started"
     yard.begin(id)
-    assert yard.do(jobs.adopt, id, me="v") is None, "its runner lives"
+    assert yard.do(lifecycle.adopt, id, me="v") is None, "its runner lives"
     yard.census.orphan(f"r{id}")
     yard.census.join("v")
     yard.tidy()
     assert yard.state(id) == "running"
-    unminded = yard.read(jobs.unminded)
+    unminded = yard.read(lifecycle.unminded)
     assert [lease.id for lease in unminded] == [id]
-    assert yard.do(jobs.adopt, id, me="v") is not None
-    assert yard.do(jobs.adopt, id, me="w") is None
+    assert yard.do(lifecycle.adopt, id, me="v") is not None
+    assert yard.do(lifecycle.adopt, id, me="w") is None
     assert not yard.finish(id, WELL)
     assert yard.finish(id, REFUSED, runner="v")
     assert yard.state(id) == "parked"
@@ -258,7 +260,7 @@ def test_a_heavy_job_waits_for_all_its_seats(yard: Yard) -> None:
     assert yard.held() == [heavy]
     yard.work(heavy, GONE)
     assert yard.held() == [heavy]
-    yard.run(lambda ledger: tune.set_limit(ledger, "a", 2))
+    yard.run(lambda ledger: limits_by_hand.set_limit(ledger, "a", 2))
     yard.work(heavy, GONE)
     assert yard.spot(heavy)[1] == "too_heavy"
     assert yard.held() == [behind]

@@ -4,7 +4,7 @@ import pytest
 
 from headgate.core.jobs.states import ENDED
 from headgate.errors import UsageError
-from headgate.ledger import hands
+from headgate.ledger.jobs import by_hand
 from tests.ledger.yard import BADLY, REFUSED, WELL, Yard
 
 DAY = 86_400_000
@@ -73,7 +73,7 @@ def test_any_end_but_done_fails_who_comes_after(yard: Yard, end: str) -> None:
     first = yard.submit(expires=1_000, attempts=1)
     second = yard.submit(after=(first,))
     if end == "cancelled":
-        yard.do(hands.cancel, first, why="by hand")
+        yard.do(by_hand.cancel, first, why="by hand")
     elif end == "expired":
         yard.wait(1_000)
     else:
@@ -125,16 +125,16 @@ def test_a_failed_branch_can_be_had_again(yard: Yard) -> None:
     third = yard.submit(after=(second,))
     yard.work(first, BADLY)
     with pytest.raises(UsageError, match=f"retry that first: headgate retry {first}"):
-        yard.do(hands.retry, second)
+        yard.do(by_hand.retry, second)
     assert yard.state(second) == "failed"
-    yard.do(hands.retry, first)
-    yard.do(hands.retry, second)
+    yard.do(by_hand.retry, first)
+    yard.do(by_hand.retry, second)
     assert yard.why(second).code == "after"
     yard.work(first)
     assert yard.held() == [second]
     yard.work(second)
     assert yard.state(first, second, third) == "done done failed"
-    yard.do(hands.retry, third)
+    yard.do(by_hand.retry, third)
     yard.work(third)
     assert yard.state(third) == "done"
 
@@ -144,13 +144,13 @@ def test_a_dependent_that_waits_can_be_cancelled_held_and_moved(yard: Yard) -> N
     yard.worker()
     first = yard.submit()
     second, third = yard.submit(after=(first,)), yard.submit(after=(first,))
-    yard.do(hands.cancel, third, why="by hand")
-    yard.do(hands.move, second, urgency=-10, first=False)
-    yard.do(hands.hold, second)
+    yard.do(by_hand.cancel, third, why="by hand")
+    yard.do(by_hand.move, second, urgency=-10, first=False)
+    yard.do(by_hand.hold, second)
     yard.work(first)
     assert yard.state(second, third) == "held cancelled"
     assert yard.in_line() == []
-    yard.do(hands.let_go, second)
+    yard.do(by_hand.let_go, second)
     assert yard.held() == [second]
 
 
@@ -159,7 +159,7 @@ def test_one_that_is_let_go_too_early_goes_on_waiting(yard: Yard) -> None:
     yard.worker()
     first = yard.submit()
     second = yard.submit(after=(first,), hold=True)
-    yard.do(hands.let_go, second)
+    yard.do(by_hand.let_go, second)
     assert (yard.state(second), yard.row(second).code) == ("queued", "after")
     yard.work(first)
     assert yard.held() == [second]
@@ -198,7 +198,7 @@ def test_a_long_chain_breaks_nothing(yard: Yard, end: str) -> None:
     for _ in range(5_000):
         ids.append(yard.submit(after=(ids[-1],)))
     if end == "cancelled":
-        yard.do(hands.cancel, ids[0], why="by hand")
+        yard.do(by_hand.cancel, ids[0], why="by hand")
     else:
         yard.worker()
         yard.work(ids[0], BADLY if end == "failed" else WELL)

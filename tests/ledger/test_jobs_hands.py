@@ -10,9 +10,10 @@ from headgate.core.jobs.states import ENDED
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 from headgate.gate import max_hold
-from headgate.ledger import hands, jobtime, leave
-from headgate.ledger.jobs import MAX_HOLD
-from headgate.ledger.ledger import Ledger
+from headgate.ledger import job_timers, release
+from headgate.ledger.jobs import by_hand
+from headgate.ledger.jobs.lifecycle import MAX_HOLD
+from headgate.ledger.transaction.ledger import Ledger
 from tests.ledger.yard import BADLY, GONE, REFUSED, WELL, Yard
 
 DAY = 86_400_000
@@ -43,7 +44,7 @@ def test_a_held_job_waits_for_a_person(yard: Yard) -> None:
     assert (it.state, it.code, it.position) == ("held", "held", None)
     yard.work(behind)
     assert yard.held() == []
-    yard.do(hands.let_go, held)
+    yard.do(by_hand.let_go, held)
     assert yard.held() == [held]
     assert yard.told(held) == ["held", "let_go"]
 
@@ -53,12 +54,12 @@ def test_a_job_keeps_its_place_while_it_is_held(yard: Yard) -> None:
     yard.worker()
     yard.ask()
     first, second, third = (yard.submit() for _ in range(3))
-    yard.do(hands.hold, first)
+    yard.do(by_hand.hold, first)
     assert [yard.spot(id)[0] for id in (second, third)] == [1, 2]
     assert yard.waiting() == [second, third]
-    yard.do(hands.hold, first)
+    yard.do(by_hand.hold, first)
     yard.now += 5_000
-    yard.do(hands.let_go, first)
+    yard.do(by_hand.let_go, first)
     assert yard.waiting() == [first, second, third]
     assert yard.told(first) == ["held", "let_go"]
 
@@ -73,15 +74,15 @@ def test_taking_out_the_head_lets_the_next_in(yard: Yard) -> None:
         ids.append(yard.submit(weight=3, expires=1_000 if number == 2 else None))
         ids.append(yard.submit())
         if number == 0:
-            yard.do(hands.hold, ids[-2])
+            yard.do(by_hand.hold, ids[-2])
         elif number == 1:
-            yard.do(hands.cancel, ids[-2], why="by hand")
+            yard.do(by_hand.cancel, ids[-2], why="by hand")
         else:
             yard.wait(1_000)
         assert ids[-1] in yard.held()
         for id in yard.held():
             yard.release(id)
-        yard.do(hands.cancel, ids[-1], why="by hand")
+        yard.do(by_hand.cancel, ids[-1], why="by hand")
 
 
 def test_only_what_is_held_can_be_let_go(yard: Yard) -> None:
@@ -89,19 +90,19 @@ def test_only_what_is_held_can_be_let_go(yard: Yard) -> None:
     yard.worker()
     first, second = yard.submit(), yard.submit()
     with pytest.raises(UsageError, match=f"job {second} is not held: it is queued"):
-        yard.do(hands.let_go, second)
-    for verb in (hands.hold, hands.let_go):
+        yard.do(by_hand.let_go, second)
+    for verb in (by_hand.hold, by_hand.let_go):
         with pytest.raises(UsageError, match="runs already; to end it: headgate cancel"):
             yard.do(verb, first)
         with pytest.raises(UsageError, match="there is no job 99"):
             yard.do(verb, 99)
     with pytest.raises(UsageError, match="has not ended: it is running"):
-        yard.do(hands.retry, first)
+        yard.do(by_hand.retry, first)
     yard.work(first)
     with pytest.raises(UsageError, match=f"has ended, as done; .* headgate retry {first}"):
-        yard.do(hands.hold, first)
+        yard.do(by_hand.hold, first)
     with pytest.raises(UsageError, match="has ended already, as done"):
-        yard.do(hands.cancel, first, why="")
+        yard.do(by_hand.cancel, first, why="")
 
 
 def test_a_job_can_be_moved(yard: Yard) -> None:
@@ -110,15 +111,15 @@ def test_a_job_can_be_moved(yard: Yard) -> None:
     yard.ask()
     person = yard.ask(member="q")
     first, second, third = (yard.submit() for _ in range(3))
-    yard.do(hands.move, third, urgency=None, first=True)
+    yard.do(by_hand.move, third, urgency=None, first=True)
     assert yard.waiting() == [third, person, first, second]
-    yard.do(hands.move, second, urgency=None, first=True)
+    yard.do(by_hand.move, second, urgency=None, first=True)
     assert yard.waiting() == [second, third, person, first]
-    yard.do(hands.move, first, urgency=-10, first=False)
+    yard.do(by_hand.move, first, urgency=-10, first=False)
     assert yard.waiting() == [first, second, third, person]
-    yard.do(hands.move, third, urgency=-10, first=True)
+    yard.do(by_hand.move, third, urgency=-10, first=True)
     assert yard.waiting() == [third, first, second, person]
-    yard.do(hands.move, first, urgency=10, first=False)
+    yard.do(by_hand.move, first, urgency=10, first=False)
     assert yard.waiting() == [third, second, person, first]
     assert yard.row(first).urgency == 10
     assert len(yard.in_line()) == 4
@@ -131,7 +132,7 @@ def test_the_front_of_a_priority_is_before_all_of_it(yard: Yard) -> None:
     urgent = yard.ask(member="q", urgency=-3)
     old = yard.ask(member="q", since=5)
     late = yard.submit()
-    yard.do(hands.move, late, urgency=None, first=True)
+    yard.do(by_hand.move, late, urgency=None, first=True)
     assert yard.waiting() == [urgent, late, old]
 
 
@@ -140,9 +141,9 @@ def test_a_held_job_is_moved_where_it_will_stand(yard: Yard) -> None:
     yard.worker()
     yard.ask()
     first, second = yard.submit(), yard.submit(hold=True)
-    yard.do(hands.move, second, urgency=None, first=True)
+    yard.do(by_hand.move, second, urgency=None, first=True)
     assert (yard.state(second), yard.in_line()) == ("held", [first])
-    yard.do(hands.let_go, second)
+    yard.do(by_hand.let_go, second)
     assert yard.waiting() == [second, first]
 
 
@@ -153,9 +154,9 @@ def test_a_move_takes_nothing_from_a_job(yard: Yard) -> None:
     id = yard.submit(expires=10_000, models=("a/x", "b/y"), fallback_after=4_000)
     yard.now += 3_000
     before = yard.row(id)
-    yard.do(hands.move, id, urgency=-1, first=False)
+    yard.do(by_hand.move, id, urgency=-1, first=False)
     assert yard.row(id) == before._replace(urgency=-1)
-    yard.do(hands.move, id, urgency=None, first=True)
+    yard.do(by_hand.move, id, urgency=None, first=True)
     assert yard.row(id)._replace(since=Ms(0), urgency=0) == before._replace(since=Ms(0))
     assert yard.queue()[0].waited == 3.0
 
@@ -170,7 +171,7 @@ def test_what_waits_is_cancelled_at_once(yard: Yard) -> None:
     held, after = yard.submit(hold=True), yard.submit(after=(first,))
     assert yard.state(parked, retried, in_line, held, after) == "parked queued queued held queued"
     for id in (parked, retried, in_line, held, after):
-        assert yard.do(hands.cancel, id, why="by hand") is True
+        assert yard.do(by_hand.cancel, id, why="by hand") is True
         row = yard.row(id)
         assert (row.state.word, row.code, row.text) == ("cancelled", "cancelled", "by hand")
         assert yard.told(id)[-1] == "cancelled"
@@ -184,7 +185,7 @@ def test_what_is_being_started_is_cancelled_at_once(yard: Yard) -> None:
     yard.worker()
     first, second = yard.submit(), yard.submit()
     assert yard.row(first).code == "starting"
-    assert yard.do(hands.cancel, first, why="by hand") is True
+    assert yard.do(by_hand.cancel, first, why="by hand") is True
     assert yard.state(first, second) == "cancelled running"
     assert yard.begin(first) is None
     assert yard.attempts(first) == []
@@ -197,7 +198,7 @@ def test_what_runs_is_cancelled_by_its_runner(yard: Yard) -> None:
     for end in (WELL, BADLY, REFUSED, GONE):
         id = yard.submit(retries=5)
         yard.begin(id)
-        assert yard.do(hands.cancel, id, why="by hand") is False
+        assert yard.do(by_hand.cancel, id, why="by hand") is False
         _ask_to_end(yard, id)
         assert (yard.state(id), yard.why(id).code) == ("running", "cancelling")
         yard.finish(id, end)
@@ -282,8 +283,8 @@ def test_one_whose_end_nobody_told_is_cancelled_in_the_same_transaction(yard: Ya
     yard.census.end(f"r{id}")
 
     def both(ledger: Ledger) -> bool:
-        leave.sweep(ledger)
-        return hands.cancel(ledger, id, "by hand")
+        release.sweep(ledger)
+        return by_hand.cancel(ledger, id, "by hand")
 
     assert yard.run(both)
     assert (yard.state(id), yard.held(), yard.in_line()) == ("cancelled", [], [])
@@ -326,7 +327,7 @@ def test_a_job_can_be_had_again(yard: Yard) -> None:
         yard.wait(DAY)
     assert (yard.state(id), yard.row(id).parks) == ("failed", 1)
     other = yard.submit()
-    yard.do(hands.retry, id)
+    yard.do(by_hand.retry, id)
     row = yard.row(id)
     assert (row.state.word, row.exit, row.ended, row.started) == ("queued", "", 0, 0)
     assert (row.parks, row.session) == (0, ""), "it begins from the start"
@@ -348,19 +349,19 @@ def test_whatever_way_it_ended_it_can_be_had_again(yard: Yard, end: str) -> None
         case "expired":
             yard.wait(1_000)
         case "cancelled":
-            yard.do(hands.cancel, id, why="by hand")
+            yard.do(by_hand.cancel, id, why="by hand")
         case _:
             yard.worker()
             yard.work(id, {"done": WELL, "failed": BADLY, "lost": GONE}[end])
             yard.die("w")
     assert yard.state(id) == end
-    yard.do(hands.retry, id)
+    yard.do(by_hand.retry, id)
     assert yard.state(id) == "queued"
     yard.wait(999)
     assert yard.state(id) == "queued"
     yard.wait(1)
     assert yard.state(id) == "expired"
-    yard.do(hands.retry, id)
+    yard.do(by_hand.retry, id)
     yard.worker("v")
     yard.work(id, worker="v")
     assert yard.state(id) == "done"
@@ -374,11 +375,11 @@ def test_old_jobs_are_forgotten(yard: Yard) -> None:
     yard.now += DAY
     yard.work(second)
     running, waiting = yard.submit(), yard.submit(after=(second,))
-    assert yard.run(lambda ledger: jobtime.age_out(ledger, ledger.now)) == [first]
+    assert yard.run(lambda ledger: job_timers.age_out(ledger, ledger.now)) == [first]
     assert yard.read(lambda ledger: ledger.tx.job(first)) is None
     assert yard.attempts(first) == []
-    assert yard.run(lambda ledger: jobtime.age_out(ledger, Ms(ledger.now + 1))) == [second]
-    assert yard.run(lambda ledger: jobtime.age_out(ledger, Ms(ledger.now + 1))) == []
+    assert yard.run(lambda ledger: job_timers.age_out(ledger, Ms(ledger.now + 1))) == [second]
+    assert yard.run(lambda ledger: job_timers.age_out(ledger, Ms(ledger.now + 1))) == []
     assert yard.state(running, waiting) == "running queued"
     assert yard.submit() > waiting, "an id is never used again"
 
@@ -388,7 +389,7 @@ def test_a_lease_that_is_taken_away_loses_no_job(yard: Yard) -> None:
     yard.worker()
     id = yard.submit()
     yard.begin(id)
-    yard.run(lambda ledger: leave.release(ledger, id))
+    yard.run(lambda ledger: release.release(ledger, id))
     assert yard.state(id) == "running"
     assert yard.row(id).code == "starting"
     assert [run.code for run in yard.attempts(id)] == ["lost"]

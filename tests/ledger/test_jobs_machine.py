@@ -22,12 +22,15 @@ from headgate.core.times import Ms, Seconds
 from headgate.errors import UsageError
 from headgate.gate.cancel import _ask_to_end
 from headgate.gate.crew import _Finish
-from headgate.ledger import admit, hands, joblook, jobs, jobtime, leave, look, tune
-from headgate.ledger.admit import Request
-from headgate.ledger.jobs import Draft
-from headgate.ledger.ledger import Ledger, Pages
-from headgate.ledger.rows import Member, Tx
-from headgate.ledger.survey import Survey
+from headgate.ledger import job_timers, limits_by_hand, release
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.jobs import by_hand, lifecycle
+from headgate.ledger.jobs.lifecycle import Draft
+from headgate.ledger.queries import job_queries, status_and_queue
+from headgate.ledger.queries.positions_and_etas import Survey
+from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.rows import Member, Tx
 from headgate.sim.census import SimulatedCensus
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
@@ -155,9 +158,9 @@ class JobMachine(RuleBasedStateMachine):
         needs = tuple(dict.fromkeys(self.pick(one) for one in after if self.known()))
         draft = Draft(spec, key, urgency, Ms(0), weight, label="agent", after=needs, hold=hold)
         if crash:
-            self._crash(lambda ledger: jobs.submit(ledger, draft))
+            self._crash(lambda ledger: lifecycle.submit(ledger, draft))
         else:
-            self.transact(lambda ledger: jobs.submit(ledger, draft))
+            self.transact(lambda ledger: lifecycle.submit(ledger, draft))
 
     def _crash(self, do: Do) -> None:
         for store, pages in self.stores:
@@ -189,7 +192,7 @@ class JobMachine(RuleBasedStateMachine):
         rows = self.read(lambda tx: [row.id for row in tx.leases(0, 999) if not row.job])
         rows += self.read(lambda tx: [row.id for n in ("p0", "p1") for row in tx.tickets_of(n)])
         if rows:
-            self.transact(partial(leave.withdraw, id=rows[pick % len(rows)]))
+            self.transact(partial(release.withdraw, id=rows[pick % len(rows)]))
 
     @rule()
     def worker(self) -> None:
@@ -222,7 +225,7 @@ class JobMachine(RuleBasedStateMachine):
 
         def do(ledger: Ledger) -> bool:
             _join(ledger, name=me)
-            return jobs.begin(ledger, id, worker, me) is not None
+            return lifecycle.begin(ledger, id, worker, me) is not None
 
         began = self.transact(do)[0]
         assert began == (starting and not wrong and not lease.cancel)
@@ -277,7 +280,7 @@ class JobMachine(RuleBasedStateMachine):
 
         def do(ledger: Ledger) -> bool:
             _join(ledger, name=me)
-            return jobs.adopt(ledger, id, me) is not None
+            return lifecycle.adopt(ledger, id, me) is not None
 
         minded = self.census.listening(lease.member)
         assert self.transact(do)[0] == (not minded and job.state is State.RUNNING)
@@ -294,13 +297,15 @@ class JobMachine(RuleBasedStateMachine):
 
     @rule(
         pick=picks,
-        verb=st.sampled_from([hands.hold, hands.let_go, hands.let_go, hands.retry, hands.retry]),
+        verb=st.sampled_from(
+            [by_hand.hold, by_hand.let_go, by_hand.let_go, by_hand.retry, by_hand.retry]
+        ),
     )
     def by_hand(self, pick: int, verb: Callable[..., None]) -> None:
         """Somebody holds a job, lets it go or has it again, whether that makes sense or not."""
         id = self.pick(pick)
         before = self.read(lambda tx: tx.job(id))
-        if self.transact(partial(verb, id=id))[0] is None and verb is hands.retry:
+        if self.transact(partial(verb, id=id))[0] is None and verb is by_hand.retry:
             assert before is not None
             assert before.state.ended
             self.again[id] += 1
@@ -309,31 +314,31 @@ class JobMachine(RuleBasedStateMachine):
     @rule(pick=picks, urgency=st.sampled_from([None, -10, 0, 10]), first=st.booleans())
     def move(self, pick: int, urgency: int | None, *, first: bool) -> None:
         """Somebody gives a job another place."""
-        self.transact(partial(hands.move, id=self.pick(pick), urgency=urgency, first=first))
+        self.transact(partial(by_hand.move, id=self.pick(pick), urgency=urgency, first=first))
 
     @rule(pool=st.sampled_from(sorted(LIMITS)), limit=st.integers(1, 5))
     def resize(self, pool: str, limit: int) -> None:
         """Somebody sets a limit."""
         self.limits[pool] = limit
-        self.transact(partial(tune.set_limit, pool=pool, limit=limit))
+        self.transact(partial(limits_by_hand.set_limit, pool=pool, limit=limit))
 
     @rule(ms=st.sampled_from([1, 1_000, 5_000, 60_000, 700_000]), noticed=st.booleans())
     def advance(self, ms: int, *, noticed: bool) -> None:
         """Time passes; someone notices, or nobody does yet."""
         self.now += ms
         if noticed:
-            self.transact(jobtime.tick)
+            self.transact(job_timers.tick)
 
     @rule()
     def age_out(self) -> None:
         """Old jobs are forgotten."""
         before = self.now - 600_000
-        self.transact(lambda ledger: jobtime.age_out(ledger, Ms(before)))
+        self.transact(lambda ledger: job_timers.age_out(ledger, Ms(before)))
 
     @rule()
     def tidy(self) -> None:
         """Somebody looks up: after that nobody waits who need not."""
-        self.transact(_tidy, jobtime.tick)
+        self.transact(_tidy, job_timers.tick)
         for store, pages in self.stores:
             with store.transaction(write=False) as tx:
                 ledger = Ledger(tx, pages, Ms(self.now), self.census, "m")
@@ -362,9 +367,9 @@ class JobMachine(RuleBasedStateMachine):
                 "tickets": sorted(row._replace(lane=0) for row in lines),
                 "members": tx.members(),
                 "events": [row[1:] for row in tx.events(-1, 9_999, 0)],
-                "shown": joblook.some(ledger, known, Seconds(0.0)),
-                "aside": joblook.aside(ledger, Seconds(0.0), 9_999),
-                "queue": look.queue(ledger, Seconds(0.0), 9_999),
+                "shown": job_queries.some(ledger, known, Seconds(0.0)),
+                "aside": job_queries.aside(ledger, Seconds(0.0), 9_999),
+                "queue": status_and_queue.queue(ledger, Seconds(0.0), 9_999),
             }
 
     @invariant()
@@ -445,7 +450,7 @@ def _close(ledger: Ledger) -> None:
     while ledger.unsettled:
         admit.settle(ledger)
         if ledger.blocked:
-            leave.sweep(ledger)
+            release.sweep(ledger)
 
 
 def _join(ledger: Ledger, name: str, works: int = 0) -> None:
@@ -457,13 +462,13 @@ def _join(ledger: Ledger, name: str, works: int = 0) -> None:
 
 def _discharge(ledger: Ledger, name: str) -> None:
     ledger.set_works(name, works=False)
-    for job in jobs.to_start(ledger, name):
-        leave.release(ledger, job.id, "lost", "its worker was stopped")
+    for job in lifecycle.to_start(ledger, name):
+        release.release(ledger, job.id, "lost", "its worker was stopped")
     ledger.reconsider()
 
 
 def _tidy(ledger: Ledger) -> None:
-    leave.sweep(ledger)
+    release.sweep(ledger)
     ledger.reconsider()
 
 

@@ -5,9 +5,11 @@ import pytest
 from headgate.core.admission.pools import Declared
 from headgate.core.jobs.job import Spec, backoff
 from headgate.core.times import Ms
-from headgate.ledger import admit, hands, jobtime, leave, tune
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger
+from headgate.ledger import job_timers, limits_by_hand, release
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.jobs import by_hand
+from headgate.ledger.transaction.ledger import Ledger
 from tests.ledger.yard import BADLY, GONE, REFUSED, Yard
 
 DAY = 86_400_000
@@ -37,10 +39,10 @@ def test_a_job_that_is_put_aside_by_hand_expires_too(yard: Yard) -> None:
     """Holding a job does not stop its time; letting it go gives it all of it again."""
     first, second = yard.submit(expires=1_000), yard.submit(expires=1_000)
     yard.wait(500)
-    yard.do(hands.hold, first)
-    yard.do(hands.hold, second)
+    yard.do(by_hand.hold, first)
+    yard.do(by_hand.hold, second)
     yard.wait(400)
-    yard.do(hands.let_go, second)
+    yard.do(by_hand.let_go, second)
     yard.wait(100)
     assert yard.state(first, second) == "expired queued"
     yard.wait(900)
@@ -66,11 +68,11 @@ def test_what_was_started_never_expires(yard: Yard) -> None:
     yard.wait(DAY)
     assert yard.state(first) == "running"
     yard.finish(first, REFUSED)
-    yard.do(hands.hold, first)
+    yard.do(by_hand.hold, first)
     yard.wait(DAY)
     assert yard.state(first) == "held"
     yard.census.orphan("w")
-    yard.do(hands.let_go, first)
+    yard.do(by_hand.let_go, first)
     yard.wait(DAY)
     assert yard.state(first) == "queued"
     yard.worker("v")
@@ -97,10 +99,10 @@ def test_many_expire_a_thousand_at_a_time(yard: Yard) -> None:
     ids = [yard.submit(expires=1) for _ in range(1_500)]
     yard.wait(10)
     assert sum(yard.state(id) == "expired" for id in ids) == 1_000
-    assert yard.read(jobtime.due)
+    assert yard.read(job_timers.due)
     yard.wait(0)
     assert {yard.state(id) for id in ids} == {"expired"}
-    assert not yard.read(jobtime.due)
+    assert not yard.read(job_timers.due)
 
 
 def test_a_parked_job_comes_back(yard: Yard) -> None:
@@ -286,12 +288,12 @@ def test_a_job_does_not_push_in_where_others_wait(yard: Yard) -> None:
 def test_a_paused_model_is_full_too(yard: Yard) -> None:
     """A pause of the first model sends the job to the next; of the next, nowhere."""
     yard.worker()
-    yard.run(lambda ledger: tune.pause(ledger, "a", None))
+    yard.run(lambda ledger: limits_by_hand.pause(ledger, "a", None))
     first = yard.submit(models=TWO, fallback_after=10_000)
-    yard.run(lambda ledger: tune.pause(ledger, "b", None))
+    yard.run(lambda ledger: limits_by_hand.pause(ledger, "b", None))
     yard.wait(10_000)
     assert yard.row(first).key == "a/x"
-    yard.run(lambda ledger: tune.resume(ledger, "b"))
+    yard.run(lambda ledger: limits_by_hand.resume(ledger, "b"))
     yard.wait(10_000)
     assert (yard.row(first).key, yard.state(first)) == ("b/y", "running")
 
@@ -328,12 +330,12 @@ def test_nobody_needs_to_be_there(yard: Yard, *, held: bool) -> None:
     """What came due while nobody looked is made up for by whoever asks next."""
     id = yard.submit(expires=1_000, hold=held)
     yard.now += DAY
-    assert yard.read(jobtime.due)
+    assert yard.read(job_timers.due)
     person = Request("a/x", "p", "m", since=Ms(yard.now))
 
     def catch_up(ledger: Ledger) -> None:
-        leave.sweep(ledger)
-        jobtime.tick(ledger)
+        release.sweep(ledger)
+        job_timers.tick(ledger)
         admit.ask(ledger, person)
 
     yard.run(catch_up)

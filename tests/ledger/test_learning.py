@@ -21,10 +21,13 @@ from headgate.core.answers.signals import (
 from headgate.core.learning.control_law import USUAL, Learned
 from headgate.core.times import Ms
 from headgate.errors import UsageError
-from headgate.ledger import admit, learn, leave, metering, outlook, tune, upstream, watch
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger, Pages
-from headgate.ledger.rows import Lease, Member
+from headgate.ledger import limits_by_hand, release, watch_duty
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.learning import apply_signals, rate_charges, upstream_state
+from headgate.ledger.transaction import outside_use
+from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.rows import Lease, Member
 from headgate.store import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -68,7 +71,7 @@ class Lab(World):
         account: bool = False,
     ) -> str:
         signal = Signal(kind, retry_after, account=account)
-        return self.run(lambda ledger: learn.report(ledger, signal, lease=lease, pool=pool))
+        return self.run(lambda ledger: apply_signals.report(ledger, signal, lease=lease, pool=pool))
 
     def read_usage(
         self,
@@ -84,7 +87,7 @@ class Lab(World):
 
         def record(ledger: Ledger) -> None:
             asked = ledger.now - ago
-            upstream.record(
+            upstream_state.record(
                 ledger, pool, reading, asked=Ms(asked), problem="" if reading else "timeout"
             )
 
@@ -199,7 +202,7 @@ def test_no_header_keeps_a_cut_away(lab: Lab, retry_after: Ms | None) -> None:
         lab.tell(CONCURRENCY, last, retry_after=retry_after)
         limits.append(lab.limit())
         for id in ids:
-            lab.run(lambda ledger, id=id: leave.withdraw(ledger, id))  # type: ignore[misc]
+            lab.run(lambda ledger, id=id: release.withdraw(ledger, id))  # type: ignore[misc]
         lab.wait(DAY)
     assert limits == [3, 1, 1]
     assert lab.learned().epoch == 3
@@ -236,7 +239,7 @@ def test_a_pause_only_moves_forward(lab: Lab) -> None:
     assert lab.paused() == HOUR
     lab.tell(QUOTA, pool="a", retry_after=Ms(2 * HOUR))
     assert lab.paused() == 2 * HOUR
-    assert lab.run(lambda ledger: tune.resume(ledger, "a"))
+    assert lab.run(lambda ledger: limits_by_hand.resume(ledger, "a"))
     assert lab.paused() == 0
     lab.tell(RATE, pool="a", retry_after=Ms(MINUTE))
     assert lab.paused() == MINUTE
@@ -244,7 +247,7 @@ def test_a_pause_only_moves_forward(lab: Lab) -> None:
 
 def test_a_persons_pause_is_not_shortened(lab: Lab) -> None:
     """Until resumed means until resumed."""
-    lab.run(lambda ledger: tune.pause(ledger, "a", None, "mine"))
+    lab.run(lambda ledger: limits_by_hand.pause(ledger, "a", None, "mine"))
     lab.tell(RATE, pool="a", retry_after=Ms(1))
     lab.wait(2 * DAY)
     assert lab.pool("a").paused
@@ -380,7 +383,7 @@ def test_a_probe_that_ended_unheard_is_forgotten(lab: Lab, end: str) -> None:
     if end == "release":
         lab.release(probe)
     elif end == "withdraw":
-        lab.run(lambda ledger: leave.withdraw(ledger, probe))
+        lab.run(lambda ledger: release.withdraw(ledger, probe))
     else:
         lab.bury("r")
     assert lab.learned() == before._replace(probe=0)
@@ -477,14 +480,14 @@ def test_what_ran_for_long_was_accepted(lab: Lab) -> None:
 def test_a_hook_knows_no_level(lab: Lab) -> None:
     """One seat of four is in use: a refusal that names no request takes one off, not three."""
     lab.ask()
-    lab.run(lambda ledger: learn.report(ledger, Signal(CONCURRENCY, Ms(0)), pool="a"))
+    lab.run(lambda ledger: apply_signals.report(ledger, Signal(CONCURRENCY, Ms(0)), pool="a"))
     assert lab.limit() == 3
 
 
 def test_what_was_sent_before_a_hand_set_limit_is_an_echo(lab: Lab) -> None:
     """Nothing had been learned so far: the person's word counts all the same."""
     ids = [lab.ask() for _ in range(4)]
-    lab.run(lambda ledger: tune.set_limit(ledger, "a", 3))
+    lab.run(lambda ledger: limits_by_hand.set_limit(ledger, "a", 3))
     lab.tell(CONCURRENCY, ids[3], retry_after=Ms(0))
     assert lab.limit() == 3
 
@@ -608,7 +611,7 @@ def test_one_transaction_sees_its_own_answers(lab: Lab) -> None:
 
     def both(ledger: Ledger) -> int:
         id = admit.ask(ledger, Request("a/x", "q", "m", since=ledger.now))
-        learn.report(ledger, Signal(ACCEPTED), lease=probe)
+        apply_signals.report(ledger, Signal(ACCEPTED), lease=probe)
         return id
 
     late = lab.run(both)
@@ -622,9 +625,9 @@ def test_one_transaction_sees_its_own_cut(lab: Lab) -> None:
 
     def all_at_once(ledger: Ledger) -> int:
         _ = ledger.use
-        learn.report(ledger, Signal(CONCURRENCY, Ms(0)), lease=ids[3])
-        leave.release(ledger, ids[3])
-        leave.release(ledger, ids[2])
+        apply_signals.report(ledger, Signal(CONCURRENCY, Ms(0)), lease=ids[3])
+        release.release(ledger, ids[3])
+        release.release(ledger, ids[2])
         return admit.ask(ledger, Request("a/x", "q", "m", since=ledger.now))
 
     late = lab.run(all_at_once)
@@ -636,7 +639,7 @@ def test_a_probe_that_a_person_overtook(lab: Lab) -> None:
     lab.declare(a=Declared(limit="learn", cooldown=Ms(0)))
     lab.fill(2)
     probe = lab.ask()
-    lab.run(lambda ledger: tune.set_limit(ledger, "a", 1))
+    lab.run(lambda ledger: limits_by_hand.set_limit(ledger, "a", 1))
     lab.tell(ACCEPTED, probe)
     assert lab.limit() == 1
 
@@ -645,7 +648,7 @@ def test_an_echo_that_a_person_overtook(lab: Lab) -> None:
     """Somebody restores the limit after a cut: the other refusals of that incident are echoes."""
     ids = [lab.ask() for _ in range(4)]
     lab.tell(CONCURRENCY, ids[3], retry_after=Ms(0))
-    lab.run(lambda ledger: tune.set_limit(ledger, "a", 4))
+    lab.run(lambda ledger: limits_by_hand.set_limit(ledger, "a", 4))
     for id in ids[:3]:
         lab.tell(CONCURRENCY, id, retry_after=Ms(0))
     assert lab.limit() == 4
@@ -755,7 +758,7 @@ def test_a_stale_reading_lets_in_one_less(lab: Lab) -> None:
     assert set(lab.codes().values()) == {"pool_full"}
     lab.read_usage(99)
     for id in held:
-        lab.run(lambda ledger, id=id: leave.withdraw(ledger, id))  # type: ignore[misc]
+        lab.run(lambda ledger, id=id: release.withdraw(ledger, id))  # type: ignore[misc]
     lab.now += 7 * SECOND
     lab.read_usage(None)
     lab.ask()
@@ -773,7 +776,7 @@ def test_an_answer_that_overtook_an_older_one(lab: Lab) -> None:
 
 
 def claim(lab: Lab, member: str) -> bool:
-    return lab.run(lambda ledger: upstream.claim(ledger, "a", member, Ms(7_000)))
+    return lab.run(lambda ledger: upstream_state.claim(ledger, "a", member, Ms(7_000)))
 
 
 def test_one_asks_at_a_time(lab: Lab) -> None:
@@ -809,7 +812,7 @@ def test_a_claim_is_ended_by_its_own_answer_only(lab: Lab) -> None:
     lab.declare(a=USAGE_POOL)
     assert claim(lab, "p")
     told = Signal(USAGE, reading=Reading(1))
-    lab.run(lambda ledger: learn.report(ledger, told, pool="a"))
+    lab.run(lambda ledger: apply_signals.report(ledger, told, pool="a"))
     assert not claim(lab, "q")
 
 
@@ -818,7 +821,7 @@ def test_who_waits_has_readings_made(lab: Lab) -> None:
     lab.declare(a=USAGE_POOL, b=Declared(limit=1))
 
     def polls() -> dict[str, Ms]:
-        return lab.read(watch.polls)
+        return lab.read(watch_duty.polls)
 
     assert polls() == {}
     lab.ask("b/x")
@@ -841,10 +844,10 @@ def test_a_refusal_in_spite_of_a_reading_makes_doubt(lab: Lab) -> None:
     lab.read_usage(0)
     id = lab.ask()
     lab.tell(CONCURRENCY, id, retry_after=Ms(0))
-    seen = lab.read(lambda ledger: outlook.sight(ledger, "a"))
+    seen = lab.read(lambda ledger: outside_use.sight(ledger, "a"))
     assert seen.settled == 800
     lab.tell(CONCURRENCY, id, retry_after=Ms(0))
-    assert lab.read(lambda ledger: outlook.sight(ledger, "a")).settled == 800
+    assert lab.read(lambda ledger: outside_use.sight(ledger, "a")).settled == 800
 
 
 def test_rates_across_a_restart(lab: Lab) -> None:
@@ -855,14 +858,14 @@ def test_rates_across_a_restart(lab: Lab) -> None:
     assert lab.queue()[0].code == "rate"
     lab.restart()
     assert lab.waiting() == [waits]
-    lab.run(lambda ledger: metering.spend(ledger, first, 600))
+    lab.run(lambda ledger: rate_charges.spend(ledger, first, 600))
     assert lab.held() == [first, waits]
     third = lab.ask(tokens=0)
     assert lab.waiting() == [third]
 
     def swap(ledger: Ledger) -> int:
         id = admit.ask(ledger, Request("a/x", "q", "m", since=ledger.now))
-        leave.withdraw(ledger, waits)
+        release.withdraw(ledger, waits)
         return id
 
     fourth = lab.run(swap)
@@ -886,12 +889,12 @@ def test_starts_keep_their_distance(lab: Lab) -> None:
 def test_foreign_programs_take_seats(lab: Lab) -> None:
     """What was seen on each machine counts, until it is seen no more; a restart keeps it."""
     lab.declare(a=Declared(limit=3, cooldown=Ms(0), observe=("x",)))
-    lab.run(lambda ledger: upstream.sighted(ledger, "s", {"a": 2}))
+    lab.run(lambda ledger: upstream_state.sighted(ledger, "s", {"a": 2}))
     first, second = lab.ask(), lab.ask()
     lab.restart()
     assert lab.pool("a").foreign == 2
     assert lab.waiting() == [second]
-    lab.run(lambda ledger: upstream.sighted(ledger, "s", {"a": 0}))
+    lab.run(lambda ledger: upstream_state.sighted(ledger, "s", {"a": 0}))
     assert lab.held() == [first, second]
 
 

@@ -28,11 +28,14 @@ from headgate.core.learning.control_law import Learned
 from headgate.core.learning.usage_readings import Sight
 from headgate.core.stored_text.contents import SIGHT, read_sent
 from headgate.core.times import Ms
-from headgate.ledger import admit, learn, leave, outlook, tune, upstream
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Lease, Member
-from headgate.ledger.survey import Survey
+from headgate.ledger import limits_by_hand, release
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.learning import apply_signals, upstream_state
+from headgate.ledger.queries.positions_and_etas import Survey
+from headgate.ledger.transaction import outside_use
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Lease, Member
 from tests.ledger.test_learning import DAY, HOUR, MINUTE, SOURCE, Lab
 
 CONFIGS: tuple[dict[str, Declared], ...] = (
@@ -98,23 +101,23 @@ def shoot(ledger: Ledger) -> Shot:
 
 
 def report(id: int, kind: str, retry: Ms | None = None) -> Callable[[Ledger], Any]:
-    return lambda ledger: learn.report(ledger, Signal(kind, retry), lease=id)
+    return lambda ledger: apply_signals.report(ledger, Signal(kind, retry), lease=id)
 
 
-def release(id: int) -> Callable[[Ledger], Any]:
-    return lambda ledger: leave.release(ledger, id)
+def given_back(id: int) -> Callable[[Ledger], Any]:
+    return lambda ledger: release.release(ledger, id)
 
 
 def resume(pool: str) -> Callable[[Ledger], Any]:
-    return lambda ledger: tune.resume(ledger, pool)
+    return lambda ledger: limits_by_hand.resume(ledger, pool)
 
 
 def restore(pool: str) -> Callable[[Ledger], Any]:
-    return lambda ledger: tune.restore(ledger, pool)
+    return lambda ledger: limits_by_hand.restore(ledger, pool)
 
 
 def withdraw(id: int) -> Callable[[Ledger], Any]:
-    return lambda ledger: leave.withdraw(ledger, id)
+    return lambda ledger: release.withdraw(ledger, id)
 
 
 def seats(shot: Shot, pool: str, *, besides: frozenset[int] = frozenset()) -> int:
@@ -331,7 +334,7 @@ class Machine(RuleBasedStateMachine):
     def refuse_pool(self, kind: str, pool: str, retry: Ms | None) -> None:
         """A refusal that nobody ties to a request."""
         before, after = self.transact(
-            lambda ledger: learn.report(ledger, Signal(kind, retry), pool=pool)
+            lambda ledger: apply_signals.report(ledger, Signal(kind, retry), pool=pool)
         )
         for name, was in before.learned.items():
             now = after.learned[name]
@@ -350,11 +353,11 @@ class Machine(RuleBasedStateMachine):
         reading = None if used is None else Reading(used, limit, closed_for=closed)
 
         def record(ledger: Ledger) -> None:
-            upstream.record(
+            upstream_state.record(
                 ledger, "u", reading, asked=Ms(ledger.now - ago), problem="" if reading else "x"
             )
 
-        seen = self.labs[0].read(lambda ledger: outlook.sight(ledger, "u"))
+        seen = self.labs[0].read(lambda ledger: outside_use.sight(ledger, "u"))
         if limit is not None:  # where nobody gave a limit, upstream's own is a beginning
             self.explored["u"] = max(self.explored["u"], limit)
         before, after = self.transact(record)
@@ -380,10 +383,10 @@ class Machine(RuleBasedStateMachine):
     def release(self, pick: int, *, again: bool) -> None:
         id = self._lease(pick)
         known = id in self.shot.leases
-        self.transact(release(id))
+        self.transact(given_back(id))
         assert id not in self.shot.leases
         if again or not known:
-            before, after = self.transact(release(id))
+            before, after = self.transact(given_back(id))
             assert after == before, "released twice"
 
     @rule(pick=picks)
@@ -394,7 +397,7 @@ class Machine(RuleBasedStateMachine):
             lab.census.end(member)
 
         def tidy(ledger: Ledger) -> None:
-            leave.sweep(ledger)
+            release.sweep(ledger)
             ledger.reconsider()
 
         before, after = self.transact(tidy)
@@ -452,17 +455,17 @@ class Machine(RuleBasedStateMachine):
         def change(ledger: Ledger) -> None:
             match what:
                 case "set":
-                    tune.set_limit(ledger, pool, number)
+                    limits_by_hand.set_limit(ledger, pool, number)
                 case "learn" if ledger.book.pools[pool].adapt == LEARN:
-                    tune.set_limit(ledger, pool, LEARN)
+                    limits_by_hand.set_limit(ledger, pool, LEARN)
                 case "unset":
-                    tune.unset_limit(ledger, pool)
+                    limits_by_hand.unset_limit(ledger, pool)
                 case "restore":
-                    tune.restore(ledger, pool)
+                    limits_by_hand.restore(ledger, pool)
                 case "pause":
-                    tune.pause(ledger, pool, Ms(number * 1_000))
+                    limits_by_hand.pause(ledger, pool, Ms(number * 1_000))
                 case _:
-                    tune.resume(ledger, pool)
+                    limits_by_hand.resume(ledger, pool)
 
         _, after = self.transact(change, person=pool)
         if what not in {"pause", "resume"}:
@@ -481,7 +484,7 @@ class Machine(RuleBasedStateMachine):
             if kind == "ask":
                 several.append(self._ask(data.draw(st.sampled_from(KEYS)), 1, pick))
             elif kind == "release":
-                several.append(release(id))
+                several.append(given_back(id))
             else:
                 several.append(report(id, kind, data.draw(st.sampled_from(RETRY))))
         self.transact(lambda ledger: [do(ledger) for do in several], single=False)
@@ -499,7 +502,7 @@ class Machine(RuleBasedStateMachine):
             if not self.shot.tickets:
                 break
             for id in sorted(self.shot.leases):
-                self.transact(release(id))
+                self.transact(given_back(id))
             self.advance(DAY)
             self.usage(0.0, None, 0, None)
             for id in sorted(self.shot.leases):

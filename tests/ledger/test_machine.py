@@ -18,9 +18,11 @@ from headgate.core.admission.lease_events import PENDING
 from headgate.core.admission.pools import UNLIMITED, Declared
 from headgate.core.times import Ms, Seconds
 from headgate.errors import TooHeavyError
-from headgate.ledger import admit, leave, look, tune
-from headgate.ledger.ledger import Ledger, Pages
-from headgate.ledger.rows import Member, Tx
+from headgate.ledger import limits_by_hand, release
+from headgate.ledger.admission import admit
+from headgate.ledger.queries import status_and_queue
+from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.rows import Member, Tx
 from headgate.sim.census import SimulatedCensus
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
@@ -356,7 +358,7 @@ class Machine(RuleBasedStateMachine):
         while ledger.unsettled:
             admit.settle(ledger)
             if ledger.blocked:
-                leave.sweep(ledger)
+                release.sweep(ledger)
 
     def _apply(self, ledger: Ledger, op: Op) -> None:  # noqa: C901 - a case for each kind
         match op.kind:
@@ -378,23 +380,23 @@ class Machine(RuleBasedStateMachine):
                 )
                 assert admit.ask(ledger, request) == op.number
             case "release":
-                assert str(leave.release(ledger, op.number)) == op.key
+                assert str(release.release(ledger, op.number)) == op.key
             case "withdraw":
-                assert str(leave.withdraw(ledger, op.number)) == op.key
+                assert str(release.withdraw(ledger, op.number)) == op.key
             case "resize":
-                tune.set_limit(ledger, op.pool, op.number)
+                limits_by_hand.set_limit(ledger, op.pool, op.number)
             case "unset":
-                tune.unset_limit(ledger, op.pool)
+                limits_by_hand.unset_limit(ledger, op.pool)
             case "restore":
-                tune.restore(ledger, op.pool)
+                limits_by_hand.restore(ledger, op.pool)
             case "cooldown":
-                tune.set_cooldown(ledger, op.pool, Ms(op.number))
+                limits_by_hand.set_cooldown(ledger, op.pool, Ms(op.number))
             case "pause":
-                tune.pause(ledger, op.pool, None if op.number < 0 else Ms(op.number))
+                limits_by_hand.pause(ledger, op.pool, None if op.number < 0 else Ms(op.number))
             case "resume":
-                tune.resume(ledger, op.pool)
+                limits_by_hand.resume(ledger, op.pool)
             case _:
-                leave.sweep(ledger)
+                release.sweep(ledger)
                 ledger.reconsider()
 
     def _rows(self, store: Store, pages: Pages) -> dict[str, Any]:
@@ -415,10 +417,12 @@ class Machine(RuleBasedStateMachine):
                 "tuned": sorted(tx.tuned()),
                 "events": sorted(row[1:] for row in tx.events(-1, 1_000, 0)),
                 "members": sorted(tx.members()),
-                "waiting": look.waiting(ledger, ids, Seconds(self.wall)),
-                "queue": look.queue(ledger, Seconds(self.wall), 10_000),
-                "status": [look.status(ledger, Seconds(self.wall), view) for view in VIEWS],
-                "capacity": [look.capacity(ledger, key) for key in KEYS],
+                "waiting": status_and_queue.waiting(ledger, ids, Seconds(self.wall)),
+                "queue": status_and_queue.queue(ledger, Seconds(self.wall), 10_000),
+                "status": [
+                    status_and_queue.status(ledger, Seconds(self.wall), view) for view in VIEWS
+                ],
+                "capacity": [status_and_queue.capacity(ledger, key) for key in KEYS],
             }
 
     @invariant()

@@ -11,10 +11,12 @@ from headgate.core.admission.pools import Declared
 from headgate.core.times import Ms
 from headgate.core.views.snapshots import explain
 from headgate.errors import TooHeavyError
-from headgate.ledger import admit, look, tune
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.plan import Forecast, forecast
+from headgate.ledger import limits_by_hand
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.queries import status_and_queue
+from headgate.ledger.queries.forecast import Forecast, forecast
+from headgate.ledger.transaction.ledger import Ledger
 from headgate.store import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -80,7 +82,7 @@ def test_nobody_who_waits_is_passed(world: World) -> None:
     assert [one.position for one in plan(world, want(), want())] == [3, 4]
     assert [one.position for one in plan(world, want(priority=1))] == [1]
     assert [one.position for one in plan(world, want(since=2))] == [2]
-    world.run(lambda ledger: tune.pause(ledger, "a", Ms(1_000)))
+    world.run(lambda ledger: limits_by_hand.pause(ledger, "a", Ms(1_000)))
     world.release(first)
     world.now += 2_000  # the pause is over, and nobody has looked since
     assert starts(world, want()) == [False]
@@ -90,7 +92,7 @@ def test_nobody_who_waits_is_passed(world: World) -> None:
 def test_the_dead_do_not_count(world: World) -> None:
     """A process that has ended keeps nobody waiting, even before it is buried."""
     world.pools({"a": 1})
-    world.run(lambda ledger: tune.pause(ledger, "a", Ms(1_000)))
+    world.run(lambda ledger: limits_by_hand.pause(ledger, "a", Ms(1_000)))
     world.ask(member="q")
     world.now += 2_000
     assert starts(world, want()) == [False]
@@ -131,7 +133,7 @@ def test_paused_reserved_and_apart(world: World) -> None:
     assert codes(world, want("b/x"), want("b/x")) == ["", "reserved"]
     assert codes(world, want("b/x"), want("b/x", 10)) == ["", ""]
     assert codes(world, want("c/x"), want("c/x")) == ["", "spacing"]
-    world.run(lambda ledger: tune.pause(ledger, "c", Ms(60_000)))
+    world.run(lambda ledger: limits_by_hand.pause(ledger, "c", Ms(60_000)))
     (found,) = plan(world, want("c/x"))
     assert (found.reasons[0].code, found.eta) == ("pool_paused", 60_000)
 
@@ -175,7 +177,7 @@ def test_a_seat_kept_for_a_job_is_kept(yard: Yard, key: str) -> None:
     assert (found.reasons[0].code, found.position) == ("kept", 2)
     id = yard.run(lambda ledger: admit.ask(ledger, want(key, since=yard.now)))
     assert yard.waiting() == [job, id]
-    assert yard.read(partial(look.capacity, key=key)).code == "kept"
+    assert yard.read(partial(status_and_queue.capacity, key=key)).code == "kept"
 
 
 def test_a_job_that_nobody_starts_holds_nobody_up(yard: Yard) -> None:
@@ -194,7 +196,7 @@ def test_a_job_of_the_same_key_is_no_lane_mate(yard: Yard) -> None:
     yard.ask()
     yard.submit(weight=2)
     assert starts(yard, want()) == [True]
-    assert yard.read(partial(look.capacity, key="a/x")).code is None
+    assert yard.read(partial(status_and_queue.capacity, key="a/x")).code is None
     assert starts(yard, want(member="")) == [False]
 
 
@@ -222,7 +224,7 @@ def test_a_child_counts_once_in_a_pool_that_only_a_view_names(world: World) -> N
 def test_who_would_leave_the_line_is_not_ahead(world: World) -> None:
     """Of two who wait and of whom one would be let in first, one is ahead."""
     world.pools({"a": 1})
-    world.run(lambda ledger: tune.pause(ledger, "a", Ms(1_000)))
+    world.run(lambda ledger: limits_by_hand.pause(ledger, "a", Ms(1_000)))
     world.ask(since=1)
     world.ask(since=2)
     world.now += 2_000

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from headgate.core.admission.pools import UNLIMITED, Declared
 from headgate.core.times import Ms
-from headgate.ledger import admit, leave
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger, Pages
-from headgate.ledger.rows import Member
+from headgate.ledger import release
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.rows import Member
 from headgate.sim.census import SimulatedCensus
 from headgate.store.memory import MemoryStore
 from tests.ledger.test_machine import STEADY
@@ -44,7 +45,7 @@ class Traffic:
             while ledger.unsettled:
                 admit.settle(ledger)
                 if ledger.blocked:
-                    leave.sweep(ledger)
+                    release.sweep(ledger)
         for lease in ledger.granted.values():
             self.granted.append((lease.id, lease.key))
             heapq.heappush(self.ends, (self.now + self.hold[lease.key](), lease.id))
@@ -73,7 +74,7 @@ class Traffic:
     def step(self) -> None:
         """Let time pass until the next piece of work ends."""
         self.now, id = heapq.heappop(self.ends)
-        self._run(lambda ledger: leave.release(ledger, id))
+        self._run(lambda ledger: release.release(ledger, id))
         self._fill_up()
 
     def grants_until(self, id: int, most: int) -> int:

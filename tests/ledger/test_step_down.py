@@ -12,8 +12,8 @@ import pytest
 from headgate.core.admission.pools import Declared
 from headgate.core.answers.signals import ACCEPTED, CONCURRENCY, RATE
 from headgate.core.times import Ms
-from headgate.ledger import leave, tune, watch
-from headgate.ledger.ledger import Ledger
+from headgate.ledger import limits_by_hand, release, watch_duty
+from headgate.ledger.transaction.ledger import Ledger
 from tests.ledger.test_learning import DAY, HOUR, SECOND, SOURCE, Lab
 
 UMANS = Declared(limit=4, cooldown=Ms(0), adapt="step-down")
@@ -50,7 +50,7 @@ class TestCooldown:
         lab.declare(umans=UMANS._replace(limit=1, cooldown=Ms(200)))
         first = ask(lab)
         assert lab.pool("umans").cooldown_ms == 200
-        lab.run(lambda ledger: tune.set_cooldown(ledger, "umans", Ms(500)))
+        lab.run(lambda ledger: limits_by_hand.set_cooldown(ledger, "umans", Ms(500)))
         assert lab.pool("umans").cooldown_ms == 500
         second = ask(lab)
         lab.release(first)
@@ -64,7 +64,7 @@ class TestCooldown:
     def test_cooldowns_are_told_and_kept(self, lab: Lab) -> None:
         """Each pool's own, after a restart too."""
         lab.declare(umans=UMANS._replace(cooldown=Ms(350)))
-        lab.run(lambda ledger: tune.set_cooldown(ledger, "openai", Ms(100)))
+        lab.run(lambda ledger: limits_by_hand.set_cooldown(ledger, "openai", Ms(100)))
         lab.restart()
         assert lab.pool("umans").cooldown_ms == 350
         assert lab.pool("openai").cooldown_ms == 100
@@ -72,11 +72,11 @@ class TestCooldown:
     def test_a_cooldown_imposes_no_limit(self, lab: Lab) -> None:
         """Set before any limit, it holds nobody up; it counts once there is a limit."""
         lab.declare()
-        lab.run(lambda ledger: tune.set_cooldown(ledger, "umans", Ms(500)))
+        lab.run(lambda ledger: limits_by_hand.set_cooldown(ledger, "umans", Ms(500)))
         ids = [ask(lab) for _ in range(9)]
         assert lab.held() == ids
         assert lab.limit("umans") is None
-        lab.run(lambda ledger: tune.set_limit(ledger, "umans", 4))
+        lab.run(lambda ledger: limits_by_hand.set_limit(ledger, "umans", 4))
         assert lab.pool("umans").cooldown_ms == 500
 
 
@@ -128,7 +128,7 @@ class TestOneLess:
     def test_a_limit_set_by_hand_ends_it(self, lab: Lab, limit: int) -> None:
         """The notice is gone, the limit is what was set."""
         incident(lab)
-        lab.run(lambda ledger: tune.set_limit(ledger, "umans", limit))
+        lab.run(lambda ledger: limits_by_hand.set_limit(ledger, "umans", limit))
         status = lab.pool("umans")
         assert (status.limit, status.auto_reduced, status.auto_reduced_from) == (limit, False, None)
         assert status.notice is None
@@ -137,7 +137,7 @@ class TestOneLess:
         """Everyone who waits is let in, and nothing is left of it."""
         incident(lab)
         ids = [ask(lab) for _ in range(9)]
-        lab.run(lambda ledger: tune.unset_limit(ledger, "umans"))
+        lab.run(lambda ledger: limits_by_hand.unset_limit(ledger, "umans"))
         assert lab.held() == ids
         status = lab.pool("umans")
         assert (status.limit, status.auto_reduced, status.notice) == (None, False, None)
@@ -147,7 +147,7 @@ class TestOneLess:
         incident(lab)
         ids = [ask(lab) for _ in range(4)]
         assert lab.held() == ids[:3]
-        lab.run(lambda ledger: tune.restore(ledger, "umans"))
+        lab.run(lambda ledger: limits_by_hand.restore(ledger, "umans"))
         status = lab.pool("umans")
         assert (status.limit, status.auto_reduced, status.notice) == (4, False, None)
         assert lab.held() == ids
@@ -296,8 +296,8 @@ class TestUsageGate:
     def test_nothing_is_left_armed_when_the_line_is_empty(self, lab: Lab) -> None:
         """Upstream is asked while somebody waits, and not a moment longer."""
 
-        def plan(ledger: Ledger) -> watch.Plan:
-            return watch.keep_watch(ledger, "p", waiting=bool(ledger.lanes()))
+        def plan(ledger: Ledger) -> watch_duty.Plan:
+            return watch_duty.keep_watch(ledger, "p", waiting=bool(ledger.lanes()))
 
         lab.declare(umans=GATED._replace(limit=1))
         first = ask(lab)
@@ -311,10 +311,10 @@ class TestUsageGate:
         lab.now += SECOND
         read_usage(lab, 0)
         assert lab.held() == [second]
-        assert lab.run(plan) == watch.NOTHING
+        assert lab.run(plan) == watch_duty.NOTHING
         lab.release(second)
         lab.wait(HOUR)
-        assert lab.run(plan) == watch.NOTHING
+        assert lab.run(plan) == watch_duty.NOTHING
 
     def test_a_reading_lowers_and_a_refusal_takes_one(self, lab: Lab) -> None:
         """Both at once: the gate goes on with the lower limit."""
@@ -363,7 +363,7 @@ def test_a_seat_given_back_twice_is_one_seat(lab: Lab) -> None:
     ids = [ask(lab) for _ in range(4)]
     waiting = [ask(lab) for _ in range(3)]
     for _ in range(5):
-        lab.run(lambda ledger: leave.release(ledger, ids[0]))
+        lab.run(lambda ledger: release.release(ledger, ids[0]))
     assert lab.held() == [*ids[1:], waiting[0]]
 
 
@@ -381,5 +381,5 @@ def test_nobody_is_held_up_by_what_has_become_too_heavy(lab: Lab, key: str) -> N
         assert lab.held() == [id], "the pool stands empty for the sake of work that may not enter"
         lab.release(id)
     assert lab.codes() == {heavy: "outgrown"}
-    lab.run(lambda ledger: tune.restore(ledger, "umans"))
+    lab.run(lambda ledger: limits_by_hand.restore(ledger, "umans"))
     assert lab.held() == [heavy]

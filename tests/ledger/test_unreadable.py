@@ -23,10 +23,13 @@ from headgate.core.host.pressure import Host
 from headgate.core.stored_text import contents
 from headgate.core.stored_text.formats import Shape, Unreadable
 from headgate.core.times import Ms, Seconds
-from headgate.ledger import leave, look, notices, strain, tune, upstream
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Lease
-from headgate.ledger.unreadable import KIND
+from headgate.ledger import limits_by_hand, notification_cursors, release
+from headgate.ledger.learning import upstream_state
+from headgate.ledger.queries import status_and_queue
+from headgate.ledger.transaction import host_pressure
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Lease
+from headgate.ledger.transaction.unreadable import KIND
 from tests.ledger.test_learning import Lab
 
 STORES = pytest.mark.parametrize("store", ["memory", "sqlite"])
@@ -58,7 +61,7 @@ def _learned(lab: Lab) -> None:
         ids = [lab.ask() for _ in range(8)]
         lab.tell(CONCURRENCY, lab.held()[-1])
         for id in ids:
-            lab.run(partial(leave.withdraw, id=id))
+            lab.run(partial(release.withdraw, id=id))
         lab.wait(MINUTE)
     assert (lab.limit(), lab.held(), lab.waiting()) == (5, [], [])
 
@@ -90,20 +93,20 @@ def _read_usage(lab: Lab) -> None:
 def _told_usage(lab: Lab) -> None:
     """Read by another program: this one only sees what that wrote."""
     _read_usage(lab)
-    lab.run(lambda ledger: upstream.claim(ledger, "a", "q", Ms(1)))
+    lab.run(lambda ledger: upstream_state.claim(ledger, "a", "q", Ms(1)))
     lab.read_usage(5, 5)
     lab.declare(a=Declared(limit=9, cooldown=Ms(0), adapt="off"))
 
 
 def _foreign(lab: Lab) -> None:
     lab.declare(a=Declared(limit=4, cooldown=Ms(0), adapt="off", observe=("agent",)))
-    lab.run(lambda ledger: upstream.sighted(ledger, "s", {"a": 3}))
+    lab.run(lambda ledger: upstream_state.sighted(ledger, "s", {"a": 3}))
 
 
 def _strained(lab: Lab) -> None:
     lab.pages.gauge = Crowd()
     lab.declare(host=Declared(limit=9, memory_floor=2**30, load_ceiling=4.0), a=Declared(limit=9))
-    lab.run(strain.tell)
+    lab.run(host_pressure.tell)
     lab.pages.gauge = Gauge()
 
 
@@ -216,7 +219,7 @@ class Run:
         elif what == "minute":
             lab.wait(MINUTE + SECOND)
         elif what == "look":
-            lab.read(lambda ledger: look.status(ledger, Seconds(0.0)))
+            lab.read(lambda ledger: status_and_queue.status(ledger, Seconds(0.0)))
         elif what == "release" and mine:
             lab.release(mine[0])
         elif what == "accept" and (unanswered := list(filter(self._pending, mine))):
@@ -322,10 +325,10 @@ def test_nothing_is_learned_over_what_a_newer_version_wrote(lab: Lab) -> None:
     first = lab.ask()
     lab.tell(CONCURRENCY, first)
     assert lab.paused() == 30 * SECOND
-    lab.run(lambda ledger: tune.resume(ledger, "a"))
+    lab.run(lambda ledger: limits_by_hand.resume(ledger, "a"))
     lab.tell(ACCEPTED, lab.ask())
-    lab.run(lambda ledger: tune.set_cooldown(ledger, "a", Ms(5)))
-    lab.run(lambda ledger: tune.pause(ledger, "a", Ms(5)))
+    lab.run(lambda ledger: limits_by_hand.set_cooldown(ledger, "a", Ms(5)))
+    lab.run(lambda ledger: limits_by_hand.pause(ledger, "a", Ms(5)))
     lab.release(first)
     lab.read_usage(1, 30)
     assert text_of(lab, SCENES["learned"]) == text
@@ -345,7 +348,7 @@ def test_a_refusal_under_a_limit_that_was_saved_pauses_and_lets_no_more_in(lab: 
         lab.release(refused)
         late = lab.ask()
         assert lab.held() == [first], "it is paused"
-        lab.run(partial(leave.withdraw, id=late))
+        lab.run(partial(release.withdraw, id=late))
         lab.wait(30 * SECOND)
     for _ in range(9):
         lab.ask()
@@ -356,9 +359,9 @@ def test_a_refusal_under_a_limit_that_was_saved_pauses_and_lets_no_more_in(lab: 
 @pytest.mark.parametrize(
     "decide",
     [
-        lambda ledger: tune.set_limit(ledger, "a", 6),
-        lambda ledger: tune.restore(ledger, "a"),
-        lambda ledger: tune.unset_limit(ledger, "a"),
+        lambda ledger: limits_by_hand.set_limit(ledger, "a", 6),
+        lambda ledger: limits_by_hand.restore(ledger, "a"),
+        lambda ledger: limits_by_hand.unset_limit(ledger, "a"),
     ],
 )
 def test_a_person_replaces_what_cannot_be_read(lab: Lab, decide: Callable[[Ledger], None]) -> None:
@@ -466,12 +469,12 @@ def test_a_ticket_that_forgot_where_it_was_overtaken_keeps_its_place(lab: Lab, t
 @pytest.mark.parametrize("cursor", ["x", "-1", "9" * 5_000, "1.5", "٣"])
 def test_a_cursor_that_cannot_be_read_goes_on_from_now(lab: Lab, cursor: str) -> None:
     """A target is told of what happens from now on, and that it may have missed something."""
-    me = notices.Claim("p", "t")
+    me = notification_cursors.Claim("p", "t")
     lab.run(lambda ledger: ledger.tx.set_note("notified:x", cursor))
-    batch = lab.run(lambda ledger: notices.take(ledger, "x", me, 9, Seconds(0.0)))
+    batch = lab.run(lambda ledger: notification_cursors.take(ledger, "x", me, 9, Seconds(0.0)))
     assert batch is not None
     assert batch.events == ()
-    later = lab.run(lambda ledger: notices.take(ledger, "x", me, 9, Seconds(0.0)))
+    later = lab.run(lambda ledger: notification_cursors.take(ledger, "x", me, 9, Seconds(0.0)))
     assert later is not None
     assert [event.event for event in later.events] == [KIND]
 
@@ -481,7 +484,7 @@ def test_a_cursor_that_cannot_be_read_goes_on_from_now(lab: Lab, cursor: str) ->
 )
 def test_a_reset_that_cannot_be_read_makes_no_refusal_stale(lab: Lab, text: str) -> None:
     """A refusal counts, as if nobody had set the limit."""
-    lab.run(lambda ledger: tune.set_limit(ledger, "a", 4))
+    lab.run(lambda ledger: limits_by_hand.set_limit(ledger, "a", 4))
     lab.run(lambda ledger: ledger.tx.set_note("reset:a", text))
     lab.tell(CONCURRENCY, lab.ask())
     assert "limit_reduced" in lab.kinds() or lab.learned().refusals

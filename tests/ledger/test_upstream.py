@@ -18,8 +18,9 @@ from headgate.core.answers.signals import (
     Signal,
 )
 from headgate.core.times import Ms
-from headgate.ledger import admit, learn, metering, upstream
-from headgate.ledger.ledger import Ledger
+from headgate.ledger.admission import admit
+from headgate.ledger.learning import apply_signals, rate_charges, upstream_state
+from headgate.ledger.transaction.ledger import Ledger
 from tests.ledger.test_learning import HOUR, MINUTE, SECOND, SOURCE, Lab
 
 FUNCTION = UsageSource("python", call="(this program)")
@@ -46,7 +47,7 @@ def reading(lab: Lab) -> None:
 def test_what_one_process_reads_counts_in_all(lab: Lab) -> None:
     """Whoever settles the line without the function heeds the readings, while there are any."""
     reading(lab)
-    assert lab.run(lambda ledger: upstream.claim(ledger, "a", "p", Ms(7_000)))
+    assert lab.run(lambda ledger: upstream_state.claim(ledger, "a", "p", Ms(7_000)))
     lab.read_usage(4, 4)
     waits = lab.ask()
     plain(lab)
@@ -65,7 +66,7 @@ def test_who_has_no_function_waits_for_an_answer_that_is_under_way(lab: Lab) -> 
     """A reading that another process is about to get is awaited, not passed over."""
     reading(lab)
     waits = lab.ask()
-    assert lab.run(lambda ledger: upstream.claim(ledger, "a", "p", Ms(7_000)))
+    assert lab.run(lambda ledger: upstream_state.claim(ledger, "a", "p", Ms(7_000)))
     plain(lab)
     lab.tidy()
     late = lab.ask(member="q")
@@ -74,7 +75,7 @@ def test_who_has_no_function_waits_for_an_answer_that_is_under_way(lab: Lab) -> 
     assert lab.held() == [waits]
     lab.now += HOUR
     reading(lab)
-    assert lab.run(lambda ledger: upstream.claim(ledger, "a", "p", Ms(7_000)))
+    assert lab.run(lambda ledger: upstream_state.claim(ledger, "a", "p", Ms(7_000)))
     plain(lab)
     lab.wait(6_999)
     assert lab.codes() == {late: "no_reading"}
@@ -86,13 +87,13 @@ def test_a_report_of_usage_raises_no_limit_of_its_own_accord(lab: Lab) -> None:
     """Where the configuration names no source, what somebody says is in use changes nothing."""
     lab.declare(a=Declared(limit="learn", cooldown=Ms(0)))
     told = Signal(USAGE, reading=Reading(0, 50))
-    lab.run(lambda ledger: learn.report(ledger, told, pool="a"))
+    lab.run(lambda ledger: apply_signals.report(ledger, told, pool="a"))
     assert lab.limit() == 2
     ids = [lab.ask() for _ in range(4)]
     assert len(lab.held()) == 3, "two and a probe"
     assert lab.waiting() == ids[3:]
     lab.declare(a=Declared(limit="learn", cooldown=Ms(0), usage=SOURCE))
-    lab.run(lambda ledger: learn.report(ledger, told, pool="a"))
+    lab.run(lambda ledger: apply_signals.report(ledger, told, pool="a"))
     assert lab.limit() == 50
 
 
@@ -117,7 +118,7 @@ def elsewhere(lab: Lab, machine: str, space: str, count: int) -> None:
     """A set of processes on some machine is counted."""
     with lab.store.transaction(write=True) as tx:
         ledger = Ledger(tx, lab.pages, Ms(lab.now), lab.census, machine)
-        upstream.sighted(ledger, space, {"a": count})
+        upstream_state.sighted(ledger, space, {"a": count})
         admit.settle(ledger)
 
 
@@ -187,7 +188,7 @@ def test_the_reset_in_a_header_is_believed(lab: Lab) -> None:
     lab.declare(a=Declared(limit=9, cooldown=Ms(0), rpm=10))
     first = lab.ask()
     told = Meters(requests=Meter(10, 0, Ms(5_000)))
-    lab.run(lambda ledger: metering.correct(ledger, first, told))
+    lab.run(lambda ledger: rate_charges.correct(ledger, first, told))
     waits = lab.ask()
     lab.wait(4_999)
     assert lab.codes() == {waits: "rate"}
@@ -202,7 +203,7 @@ def test_a_refusal_that_comes_after_the_release_pauses(lab: Lab, kind: str) -> N
     lab.release(gone)
     before = lab.learned()
     late = Signal(kind, Ms(MINUTE))
-    assert lab.run(lambda ledger: learn.report(ledger, late, lease=gone, key="a/x")) == "a"
+    assert lab.run(lambda ledger: apply_signals.report(ledger, late, lease=gone, key="a/x")) == "a"
     assert (lab.paused(), lab.learned()) == (MINUTE, before)
     waits = lab.ask()
     assert lab.codes() == {waits: "pool_paused"}

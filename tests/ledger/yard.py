@@ -6,10 +6,12 @@ from typing import Any
 from headgate.core.jobs.job import End, Job, Outcome, Spec
 from headgate.core.times import Seconds
 from headgate.core.views.snapshots import JobStatus
-from headgate.ledger import joblook, jobs, jobtime
-from headgate.ledger.jobs import Draft
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Attempt, Member
+from headgate.ledger import job_timers
+from headgate.ledger.jobs import lifecycle
+from headgate.ledger.jobs.lifecycle import Draft
+from headgate.ledger.queries import job_queries
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Attempt, Member
 from tests.ledger.test_cases import World
 
 WELL = End(Outcome.DONE, "exit", "exit 0", "0:0")
@@ -38,7 +40,7 @@ class Yard(World):
         mine = {name: value for name, value in more.items() if name in _DRAFT}
         spec = Spec(("agent",), "/", **{n: v for n, v in more.items() if n not in _DRAFT})
         draft = Draft(spec, **{"key": key, "label": "agent", **mine})
-        return self.run(lambda ledger: jobs.submit(ledger, draft))
+        return self.run(lambda ledger: lifecycle.submit(ledger, draft))
 
     def begin(self, id: int, runner: str | None = None, worker: str = "w") -> Job | None:
         """A runner takes a job over from its worker."""
@@ -47,7 +49,7 @@ class Yard(World):
         def do(ledger: Ledger) -> Job | None:
             self.census.join(me)
             ledger.tx.add_member(Member(me, "m", 2, "", ledger.now))
-            return jobs.begin(ledger, id, worker, me)
+            return lifecycle.begin(ledger, id, worker, me)
 
         return self.run(do)
 
@@ -56,7 +58,7 @@ class Yard(World):
         me = runner or f"r{id}"
 
         def do(ledger: Ledger) -> bool:
-            told = jobs.finish(ledger, id, me, end)
+            told = lifecycle.finish(ledger, id, me, end)
             ledger.tx.drop_member(me)
             return told
 
@@ -76,7 +78,7 @@ class Yard(World):
     def wait(self, ms: int) -> None:
         """Time passes, and someone notices."""
         self.now += ms
-        self.run(jobtime.tick)
+        self.run(job_timers.tick)
 
     def do(self, what: Any, id: int, **more: Any) -> Any:  # noqa: ANN401 - any of the verbs
         """What people do to a job."""
@@ -94,7 +96,7 @@ class Yard(World):
 
     def why(self, id: int) -> JobStatus:
         """A job, as people see it."""
-        found = self.read(lambda ledger: joblook.job(ledger, id, Seconds(0.0)))
+        found = self.read(lambda ledger: job_queries.job(ledger, id, Seconds(0.0)))
         assert found is not None
         return found
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from headgate.ledger.rows import Expected
+from headgate.ledger.transaction.rows import Expected
 from headgate.store.rows import Row, SqlRows, Statement
 from headgate.store.sqlite import SqliteStore
 from headgate.store.sqlite_tables import SqliteTables

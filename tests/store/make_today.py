@@ -11,7 +11,9 @@ from pathlib import Path
 from headgate.core.answers.signals import ACCEPTED, CONCURRENCY, Signal
 from headgate.gate import max_hold
 from headgate.gate.cancel import _ask_to_end
-from headgate.ledger import hands, jobs, jobtime, learn
+from headgate.ledger import job_timers
+from headgate.ledger.jobs import by_hand, lifecycle
+from headgate.ledger.learning import apply_signals
 from headgate.store.sqlite import SqliteStore
 from tests.ledger.yard import BADLY, GONE, REFUSED, WELL, Yard
 
@@ -47,14 +49,14 @@ def _end(yard: Yard) -> None:
     """Jobs that have ended, one in each way; the one that expired has done so by now."""
     yard.work(yard.submit("c/x", name="done"), WELL)
     yard.work(yard.submit("c/x", name="failed"), BADLY)
-    yard.do(hands.cancel, yard.submit("c/x", name="cancelled"), why="cancelled by hand")
+    yard.do(by_hand.cancel, yard.submit("c/x", name="cancelled"), why="cancelled by hand")
     yard.work(yard.submit("c/x", name="lost", attempts=1), GONE)
 
 
 def _run(yard: Yard) -> None:
     """Jobs that have seats; three of them are asked to end."""
     yard.begin(yard.submit("c/x", name="relieving", urgency=10))
-    yard.run(lambda ledger: jobtime.relieve(ledger, "12 MiB are free"))
+    yard.run(lambda ledger: job_timers.relieve(ledger, "12 MiB are free"))
     cancelling = yard.submit("c/x", name="cancelling")
     yard.begin(cancelling)
     yard.run(lambda ledger: _ask_to_end(ledger, cancelling))
@@ -66,7 +68,7 @@ def _run(yard: Yard) -> None:
     adopted = yard.submit("c/x", name="adopted")
     yard.begin(adopted)
     yard.census.orphan(f"r{adopted}")
-    yard.do(jobs.adopt, adopted, me="v")
+    yard.do(lifecycle.adopt, adopted, me="v")
     yard.submit("c/x", name="starting")
 
 
@@ -75,7 +77,7 @@ def _answer(yard: Yard) -> None:
     for task, kind in (("pending", ""), ("accepted", ACCEPTED), ("refused", CONCURRENCY)):
         id = yard.ask("d/x", task=task)
         if kind:
-            yard.run(partial(learn.report, signal=Signal(kind), lease=id))
+            yard.run(partial(apply_signals.report, signal=Signal(kind), lease=id))
 
 
 if __name__ == "__main__":

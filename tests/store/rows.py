@@ -9,7 +9,16 @@ from headgate.core.admission.pools import Tuned
 from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
-from headgate.ledger.rows import Attempt, Happening, Lane, Lease, Member, Rest, Ticket, Tx
+from headgate.ledger.transaction.rows import (
+    Attempt,
+    Happening,
+    Lane,
+    Lease,
+    Member,
+    Rest,
+    Ticket,
+    Tx,
+)
 
 NOTES = ("n1", "n2", "n3")
 KEYS = ("a/x", "a/y", "b/z")

@@ -16,7 +16,7 @@ import pytest
 from headgate.core.admission.lease_events import ACCEPTED, PENDING, refused
 from headgate.core.admission.pools import Tuned
 from headgate.core.times import Ms
-from headgate.ledger.rows import History, Lease, Member, Rest, Ticket, Tx
+from headgate.ledger.transaction.rows import History, Lease, Member, Rest, Ticket, Tx
 from headgate.store import Store, open_store
 from tests.store.far import FarStore
 from tests.store.rows import (

@@ -21,7 +21,7 @@ from headgate.core.admission.lease_events import (
 from headgate.core.admission.pools import Tuned
 from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
-from headgate.ledger.rows import Expected, Member, Tx
+from headgate.ledger.transaction.rows import Expected, Member, Tx
 from headgate.store import open_store
 from headgate.store.rows import SqlRows
 from tests.store.rows import KEYS, MEMBERS, attempt, happening, job, lane, lease, rest, ticket

@@ -29,7 +29,7 @@ from headgate.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
-from headgate.ledger.rows import Tx
+from headgate.ledger.transaction.rows import Tx
 from headgate.store import default_url, open_store
 from headgate.store.machine import machine_id
 from headgate.store.schema import migrations, queries

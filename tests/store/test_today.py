@@ -13,8 +13,10 @@ from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms, Seconds
 from headgate.errors import UsageError
 from headgate.gate.cancel import _ask_to_end
-from headgate.ledger import hands, joblook, jobtime
-from headgate.ledger.rows import Lease
+from headgate.ledger import job_timers
+from headgate.ledger.jobs import by_hand
+from headgate.ledger.queries import job_queries
+from headgate.ledger.transaction.rows import Lease
 from headgate.store.sqlite import SqliteStore
 from tests.ledger.yard import BADLY, GONE, REFUSED, WELL, Yard
 from tests.store import make_today
@@ -92,7 +94,7 @@ def test_every_job_is_in_its_state(today: Today) -> None:
     """Also one that is parked by its row and stands in line; each is listed once, and counted."""
     assert {name: today.of(name).state for name in today.named} == STATES
     assert set(STATES.values()) == set(State)
-    counts = today.read(joblook.counts)
+    counts = today.read(job_queries.counts)
     words = [state.word for state in STATES.values()]
     assert counts == {word.value: words.count(word) for word in Word}
     assert today.of("adopted").adopted
@@ -107,7 +109,7 @@ def test_what_is_shown_is_what_was(today: Today) -> None:
     back = today.why(today.named["parked, in line"])
     assert (back.state, back.code, back.position) == ("queued", "pool_full", 1)
     assert today.why(today.named["relieving"]).reason == "to relieve the machine: 12 MiB are free"
-    aside = today.read(lambda ledger: joblook.aside(ledger, Seconds(0.0), 99))
+    aside = today.read(lambda ledger: job_queries.aside(ledger, Seconds(0.0), 99))
     assert {job.name for job in aside} == {"held", "after", "parked", "backoff"}
 
 
@@ -173,10 +175,10 @@ def test_whatever_has_not_ended_can_be_cancelled(today: Today, name: str) -> Non
 def test_whatever_has_ended_can_be_had_again(today: Today, name: str) -> None:
     """It stands in line as if it were new, and can neither be held nor cancelled before."""
     id = today.named[name]
-    for verb in (hands.hold, hands.let_go):
+    for verb in (by_hand.hold, by_hand.let_go):
         with pytest.raises(UsageError):
             today.do(verb, id)
-    today.do(hands.retry, id)
+    today.do(by_hand.retry, id)
     assert today.of(name).state in {State.QUEUED, State.STARTING}
 
 
@@ -184,17 +186,17 @@ def test_whatever_has_ended_can_be_had_again(today: Today, name: str) -> None:
 def test_what_waits_can_be_held_moved_and_let_go(today: Today, name: str) -> None:
     """It keeps its place meanwhile, and goes on from there."""
     id, before = today.named[name], today.of(name)
-    today.do(hands.move, id, urgency=-1, first=False)
+    today.do(by_hand.move, id, urgency=-1, first=False)
     assert today.of(name) == before._replace(urgency=-1)
-    today.do(hands.hold, id)
+    today.do(by_hand.hold, id)
     assert today.of(name).state is State.HELD
-    today.do(hands.let_go, id)
+    today.do(by_hand.let_go, id)
     assert today.of(name).state in {State.AFTER, State.QUEUED, State.STARTING}
 
 
 def test_time_does_its_part(today: Today) -> None:
     """What was put aside comes back, when its time has come and not before."""
-    today.run(jobtime.tick)
+    today.run(job_timers.tick)
     assert {today.of(name).state.word for name in ("parked", "backoff")} == {"parked", "queued"}
     today.wait(10_000)
     assert {today.of(name).state for name in ("parked", "backoff")} == {State.STARTING}
@@ -204,7 +206,7 @@ def test_one_back_in_line_is_not_called_parked_any_more(today: Today, path: Path
     """Its row is read as it was, and written as `queued` when it next changes."""
     id = today.named["parked, in line"]
     assert _columns(path, id) == ("parked", "")
-    today.do(hands.move, id, urgency=None, first=True)
+    today.do(by_hand.move, id, urgency=None, first=True)
     assert _columns(path, id) == ("queued", "")
     assert today.in_line() == sorted([id, today.named["queued"]])
 

@@ -14,9 +14,12 @@ from headgate.core.admission.pools import Declared, UsageSource
 from headgate.core.answers.signals import Reading, Signal
 from headgate.core.host.pressure import Host
 from headgate.gate.roll import HomeRoll
-from headgate.ledger import admit, learn, leave, strain, tune, upstream
-from headgate.ledger.ledger import Ledger, Pages
-from headgate.ledger.rows import Member
+from headgate.ledger import limits_by_hand, release
+from headgate.ledger.admission import admit
+from headgate.ledger.learning import apply_signals, upstream_state
+from headgate.ledger.transaction import host_pressure
+from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.rows import Member
 from headgate.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -68,12 +71,12 @@ class Program:
             if what == "join":
                 tx.add_member(Member("p", "m", 1, "", Ms(0)))
             else:
-                leave.sweep(ledger)
+                release.sweep(ledger)
                 getattr(self, what)(ledger, **words)
             while ledger.unsettled:
                 admit.settle(ledger)
                 if ledger.blocked:
-                    leave.sweep(ledger)
+                    release.sweep(ledger)
             return [row.id for row in tx.leases(0, 1_000)]
 
     def ask(
@@ -91,26 +94,26 @@ class Program:
             admit.ask(ledger, request)
 
     def release(self, ledger: Ledger, id: int) -> None:
-        leave.release(ledger, id)
+        release.release(ledger, id)
 
     def report(self, ledger: Ledger, kind: str, id: int) -> None:
-        learn.report(ledger, Signal(kind, Ms(0)), lease=id)
+        apply_signals.report(ledger, Signal(kind, Ms(0)), lease=id)
 
     def claim(self, ledger: Ledger, pool: str) -> None:
-        upstream.claim(ledger, pool, "p", Ms(1_000))
+        upstream_state.claim(ledger, pool, "p", Ms(1_000))
 
     def usage(self, ledger: Ledger, pool: str, in_use: float | None) -> None:
         reading = None if in_use is None else Reading(in_use, 5, note="é")
-        upstream.record(ledger, pool, reading, asked=Ms(ledger.now - 50), problem="timeout")
+        upstream_state.record(ledger, pool, reading, asked=Ms(ledger.now - 50), problem="timeout")
 
     def sighted(self, ledger: Ledger, space: str, programs: int) -> None:
-        upstream.sighted(ledger, space, {"seen": programs})
+        upstream_state.sighted(ledger, space, {"seen": programs})
 
     def strain(self, ledger: Ledger, space: str, host: list[Any]) -> None:
-        strain.tell(ledger)
+        host_pressure.tell(ledger)
 
     def limit(self, ledger: Ledger, pool: str, limit: int) -> None:
-        tune.set_limit(ledger, pool, limit)
+        limits_by_hand.set_limit(ledger, pool, limit)
 
     def rest(self, ledger: Ledger) -> None:
         if hasattr(ledger, "reconsider"):

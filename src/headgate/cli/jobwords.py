@@ -12,7 +12,7 @@ from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import UsageError
 from headgate.gate import Gate
 from headgate.gate.jobs import draft
-from headgate.ledger.jobs import Draft
+from headgate.ledger.jobs.lifecycle import Draft
 
 _FIELDS = (
     "command",

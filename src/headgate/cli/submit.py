@@ -11,7 +11,7 @@ from headgate.core.views import json_shapes, old_json_names
 from headgate.core.views.snapshots import JobStatus
 from headgate.errors import UsageError
 from headgate.gate import Gate
-from headgate.ledger.jobs import Draft
+from headgate.ledger.jobs.lifecycle import Draft
 
 
 def arguments(parser: ArgumentParser) -> None:

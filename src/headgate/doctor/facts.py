@@ -13,7 +13,7 @@ from headgate.core.views.snapshots import Status
 from headgate.doctor.finding import Finding, note, ok, problem
 from headgate.errors import HeadgateError
 from headgate.gate import Gate
-from headgate.ledger.rows import Member
+from headgate.ledger.transaction.rows import Member
 from headgate.store import Store, open_store
 from headgate.store.memory import MemoryStore
 from headgate.store.urls import show_url

@@ -11,9 +11,11 @@ from headgate.errors import NoRoomError
 from headgate.gate.delivery import call_in, call_safely
 from headgate.gate.lease import Lease, LeaseOwner
 from headgate.gate.operation import About, Operation
-from headgate.ledger import admit, leave, look
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger
+from headgate.ledger import release
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.queries import status_and_queue
+from headgate.ledger.transaction.ledger import Ledger
 
 
 class Grant(NamedTuple):
@@ -76,11 +78,13 @@ class Acquisition(Operation):
             self.waits = True
             self._asked = time.monotonic()
             if self.on_wait is not None:
-                self._spot = look.waiting(ledger, [self.id], Seconds(time.time())).get(self.id)
+                self._spot = status_and_queue.waiting(ledger, [self.id], Seconds(time.time())).get(
+                    self.id
+                )
         else:
-            spot = look.waiting(ledger, [self.id], Seconds(0)).get(self.id)
+            spot = status_and_queue.waiting(ledger, [self.id], Seconds(0)).get(self.id)
             why = spot.reason if spot else "the line is not empty"
-            leave.withdraw(ledger, self.id, "turned_away", why)
+            release.withdraw(ledger, self.id, "turned_away", why)
             self.error = NoRoomError(f"no room: {why}")
 
     def look_up_grant(self, ledger: Ledger) -> Grant:
@@ -89,7 +93,7 @@ class Acquisition(Operation):
         row = ledger.granted.get(self.id) or ledger.tx.lease(self.id)
         return Grant(
             task=row.task if row else self.request.task,
-            mark=leave.mark(ledger.tx.uid(), self.id),
+            mark=release.mark(ledger.tx.uid(), self.id),
             max_hold=seconds(min(holds)) if holds else None,
         )
 

@@ -11,9 +11,10 @@ from headgate.core.times import Seconds, ms_up, seconds
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.runtime import Runtime
 from headgate.gate.strays import carriers, end, programs
-from headgate.ledger import hands, leave
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Lease, Member
+from headgate.ledger import release
+from headgate.ledger.jobs import by_hand
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Lease, Member
 from headgate.store.machine import pid_space
 
 _BY_HAND = "cancelled by hand"
@@ -43,7 +44,7 @@ def cancel(runtime: Runtime, id: int, grace: Seconds | None, usual: Seconds) -> 
     lease = runtime.transactor.run(lambda ledger: _ask_to_end(ledger, id))
     if lease is None:
         return "withdrawn"
-    mark = leave.mark(runtime.uid(), id)
+    mark = release.mark(runtime.uid(), id)
     if orphaned:
         end(partial(programs, runtime.roll, lease, mark), grace)
     deadline = Seconds(time.monotonic()) + grace
@@ -82,11 +83,11 @@ def _await_end(runtime: Runtime, member: str, patience: Seconds) -> None:
 
 
 def _ask_to_end(ledger: Ledger, id: int) -> Lease | None:
-    if hands.cancel(ledger, id, _BY_HAND):
+    if by_hand.cancel(ledger, id, _BY_HAND):
         return None
     ticket = ledger.tx.ticket(id)
     if ticket is not None:
-        leave.withdraw(ledger, id, "cancelled", _BY_HAND)
+        release.withdraw(ledger, id, "cancelled", _BY_HAND)
         ledger.woken.add(ticket.member)
         return None
     lease = ledger.tx.lease(id)

@@ -19,8 +19,9 @@ from headgate.gate.lease import Lease
 from headgate.gate.operation import About, Joining, Operation
 from headgate.gate.runtime import Runtime
 from headgate.gate.strays import MARK, programs
-from headgate.ledger import jobs, jobtime, leave
-from headgate.ledger.ledger import Ledger
+from headgate.ledger import job_timers, release
+from headgate.ledger.jobs import lifecycle
+from headgate.ledger.transaction.ledger import Ledger
 
 _GONE = Seconds(10)
 """After which a store whose file is gone is not expected back."""
@@ -61,7 +62,7 @@ def _terms(ledger: Ledger, job: Job | None) -> _Terms | None:
     lease = ledger.tx.lease(job.id)
     return _Terms(
         job=job,
-        mark=leave.mark(ledger.tx.uid(), job.id),
+        mark=release.mark(ledger.tx.uid(), job.id),
         max_hold=min(holds, default=None),
         asked=lease.cancel if lease is not None else None,
     )
@@ -112,7 +113,7 @@ class _Finish(Operation):
     def apply(self, ledger: Ledger) -> None:
         """Give the seats back."""
         self.terms = None
-        jobs.finish(ledger, self._id, self._me, self._end)
+        lifecycle.finish(ledger, self._id, self._me, self._end)
         if self._worker in ledger.workers():
             ledger.heir = self._me
 
@@ -121,7 +122,7 @@ class _Finish(Operation):
         ledger.heir = ""
         for id, lease in ledger.granted.items():
             if lease.job and lease.member == self._me:
-                self.terms = _terms(ledger, jobs.begin(ledger, id, self._me, self._me))
+                self.terms = _terms(ledger, lifecycle.begin(ledger, id, self._me, self._me))
 
     def finish(self) -> None:
         """Look after the next one, and tell."""
@@ -150,8 +151,8 @@ class Crew:
 
         def do(ledger: Ledger) -> None:
             ledger.set_works(self.me, works=True)
-            leave.sweep(ledger)
-            jobtime.tick(ledger)
+            release.sweep(ledger)
+            job_timers.tick(ledger)
 
         self._transactor.perform(Joining(do))
 
@@ -160,8 +161,8 @@ class Crew:
 
         def do(ledger: Ledger) -> None:
             ledger.set_works(self.me, works=False)
-            for lease in jobs.to_start(ledger, self.me):
-                leave.release(ledger, lease.id, "lost", "its worker was stopped")
+            for lease in lifecycle.to_start(ledger, self.me):
+                release.release(ledger, lease.id, "lost", "its worker was stopped")
 
         self._transactor.run(do)
         self._runtime.membership.on_call = None
@@ -169,7 +170,7 @@ class Crew:
     def to_start(self) -> list[tuple[int, Ms]]:
         """The jobs that were given to this worker, each with when it was."""
         return self._transactor.read(
-            lambda ledger: [(it.id, it.granted) for it in jobs.to_start(ledger, self.me)]
+            lambda ledger: [(it.id, it.granted) for it in lifecycle.to_start(ledger, self.me)]
         )
 
     def unminded(self) -> list[tuple[int, str]]:
@@ -177,18 +178,18 @@ class Crew:
         return self._transactor.read(
             lambda ledger: [
                 (lease.id, lease.member)
-                for lease in jobs.unminded(ledger)
+                for lease in lifecycle.unminded(ledger)
                 if (job := ledger.tx.job(lease.id)) is not None and job.state is State.RUNNING
             ]
         )
 
     def begin(self, id: int, worker: str, on_end: OnEnd) -> Taken | None:
         """Take over a job that a worker was given; None if it is not to be had any more."""
-        return self._take(partial(jobs.begin, id=id, worker=worker, me=self.me), on_end)
+        return self._take(partial(lifecycle.begin, id=id, worker=worker, me=self.me), on_end)
 
     def adopt(self, id: int, on_end: OnEnd) -> Taken | None:
         """Take over a job whose runner was killed."""
-        return self._take(partial(jobs.adopt, id=id, me=self.me), on_end)
+        return self._take(partial(lifecycle.adopt, id=id, me=self.me), on_end)
 
     def _take(self, do: Callable[[Ledger], Job | None], on_end: OnEnd) -> Taken | None:
         mind = partial(self._mind, on_end=on_end)
@@ -248,26 +249,26 @@ class Crew:
 
     def remember(self, lease: Lease, session: str) -> None:
         """Keep the session of a job, so that it can be resumed whatever is killed."""
-        self._transactor.tell(partial(jobs.remember, id=lease.id, session=session))
+        self._transactor.tell(partial(lifecycle.remember, id=lease.id, session=session))
 
     def tick(self, keep: Ms | None) -> list[int]:
         """Do what time does to jobs, and forget old ones; returns the ids of these."""
 
         def do(ledger: Ledger) -> list[int]:
-            jobtime.tick(ledger)
+            job_timers.tick(ledger)
             _take_back(ledger)
-            return [] if keep is None else jobtime.age_out(ledger, ledger.now - keep)
+            return [] if keep is None else job_timers.age_out(ledger, ledger.now - keep)
 
         found: list[int] = self._transactor.run(do)
         return found
 
     def relieve(self, why: str) -> int:
         """Have one job parked so that the machine gets room; its id, 0 for none."""
-        return self._transactor.run(partial(jobtime.relieve, why=why))
+        return self._transactor.run(partial(job_timers.relieve, why=why))
 
     def due(self) -> bool:
         """Whether time has come for some job."""
-        return self._transactor.read(lambda ledger: jobtime.due(ledger) or bool(_late(ledger)))
+        return self._transactor.read(lambda ledger: job_timers.due(ledger) or bool(_late(ledger)))
 
 
 def _late(ledger: Ledger) -> list[int]:
@@ -283,4 +284,4 @@ def _late(ledger: Ledger) -> list[int]:
 
 def _take_back(ledger: Ledger) -> None:
     for id in _late(ledger):
-        leave.release(ledger, id, "lost", "its worker did not start it")
+        release.release(ledger, id, "lost", "its worker did not start it")

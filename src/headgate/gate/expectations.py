@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from headgate.core.admission.pools import NO_RATES, Book
 from headgate.core.times import Ms
 from headgate.gate.operation import Operation
-from headgate.ledger.outlook import SILENCE, place
-from headgate.ledger.rows import Expected
+from headgate.ledger.transaction.outside_use import SILENCE, place
+from headgate.ledger.transaction.rows import Expected
 
 _OF_A_KEY = ("pace", "reset")
 

@@ -51,9 +51,11 @@ from headgate.gate.settings import Settings, Source
 from headgate.gate.slot import Slot
 from headgate.gate.strain import strained
 from headgate.gate.strays import MARK
-from headgate.ledger import joblook, learn, look, tune
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger
+from headgate.ledger import limits_by_hand
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.learning import apply_signals
+from headgate.ledger.queries import job_queries, status_and_queue
+from headgate.ledger.transaction.ledger import Ledger
 from headgate.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -168,7 +170,7 @@ class Gate:
     def status(self) -> Status:
         """All pools at this moment."""
         return self._transactor.read(
-            lambda ledger: look.status(ledger, Seconds(time.time()), self._view)
+            lambda ledger: status_and_queue.status(ledger, Seconds(time.time()), self._view)
         )
 
     def capacity(self, key: str | None = None, *, priority: str | int | None = None) -> Capacity:
@@ -178,7 +180,7 @@ class Gate:
         lender = self._parent()
         self._runtime.poller.refresh(parsed)
         return self._transactor.read(
-            lambda ledger: look.capacity(ledger, parsed, cls, self._view, lender)
+            lambda ledger: status_and_queue.capacity(ledger, parsed, cls, self._view, lender)
         )
 
     @property
@@ -201,11 +203,11 @@ class Gate:
 
         def do(ledger: Ledger) -> Queue:
             wall = Seconds(time.time())
-            found = look.queue(ledger, wall, most, skip)
+            found = status_and_queue.queue(ledger, wall, most, skip)
             return found._replace(
-                aside=tuple(joblook.aside(ledger, wall, most)),
+                aside=tuple(job_queries.aside(ledger, wall, most)),
                 total_aside=ledger.tx.count_aside(),
-                jobs=tuple(joblook.of_queue(ledger, found, wall)),
+                jobs=tuple(job_queries.of_queue(ledger, found, wall)),
             )
 
         return self._transactor.read(do)
@@ -215,17 +217,22 @@ class Gate:
         wall = Seconds(time.time())
         return self._transactor.read(
             lambda ledger: tuple(
-                look.event(row, ledger, wall) for row in ledger.tx.events(after, most, 0)
+                status_and_queue.event(row, ledger, wall)
+                for row in ledger.tx.events(after, most, 0)
             )
         )
 
     def why(self, id: int) -> Waiting | Running | Past:
         """What is known of one piece of work: where it waits, that it runs, or how it ended."""
-        return self._transactor.read(lambda ledger: look.why(ledger, id, Seconds(time.time())))
+        return self._transactor.read(
+            lambda ledger: status_and_queue.why(ledger, id, Seconds(time.time()))
+        )
 
     def job(self, id: int) -> JobStatus | None:
         """What is known of a job; None if there is none with this id."""
-        return self._transactor.read(lambda ledger: joblook.job(ledger, id, Seconds(time.time())))
+        return self._transactor.read(
+            lambda ledger: job_queries.job(ledger, id, Seconds(time.time()))
+        )
 
     def report(
         self,
@@ -251,40 +258,42 @@ class Gate:
             raise UsageError(f"bad usage {shown(in_use)}: expected how much is in use, as a number")
         told = Signal(kind, parse_wait(retry_after), reading, note=parse_task(note, "note"))
         lease = self._parent()
-        self._transactor.run(lambda ledger: learn.report(ledger, told, pool=name, lease=lease))
+        self._transactor.run(
+            lambda ledger: apply_signals.report(ledger, told, pool=name, lease=lease)
+        )
 
     def set_limit(self, pool: str, limit: int | str) -> None:
         """Set a limit by hand, or have it `learn`: persisted, and live at once everywhere."""
         name = parse_pattern(pool)
         seats = LEARN if limit == LEARN and name != HOST else parse_limit(limit)
-        self._transactor.run(lambda ledger: tune.set_limit(ledger, name, seats))
+        self._transactor.run(lambda ledger: limits_by_hand.set_limit(ledger, name, seats))
 
     def unset_limit(self, pool: str) -> None:
         """Lift a pool's limit; everyone waiting for it is let in."""
         name = parse_pattern(pool)
-        self._transactor.run(lambda ledger: tune.unset_limit(ledger, name))
+        self._transactor.run(lambda ledger: limits_by_hand.unset_limit(ledger, name))
 
     def set_cooldown(self, pool: str, cooldown: float | str) -> None:
         """Set how long seats freed from now on rest."""
         name, rest = parse_pattern(pool), parse_duration(cooldown, "cooldown")
-        self._transactor.run(lambda ledger: tune.set_cooldown(ledger, name, rest))
+        self._transactor.run(lambda ledger: limits_by_hand.set_cooldown(ledger, name, rest))
 
     def restore(self, pool: str) -> None:
         """Forget what was set by hand for a pool: the configuration counts again."""
         name = parse_pattern(pool)
-        self._transactor.run(lambda ledger: tune.restore(ledger, name))
+        self._transactor.run(lambda ledger: limits_by_hand.restore(ledger, name))
 
     def pause(self, pool: str, duration: float | str | None = None, *, note: str = "") -> None:
         """Let nothing start in a pool for a while, or until it is resumed."""
         name = parse_pattern(pool)
         length = None if duration is None else parse_duration(duration)
         note = parse_task(note, "note")
-        self._transactor.run(lambda ledger: tune.pause(ledger, name, length, note))
+        self._transactor.run(lambda ledger: limits_by_hand.pause(ledger, name, length, note))
 
     def resume(self, pool: str) -> bool:
         """End a pause; False if there was none."""
         name = parse_pattern(pool)
-        return self._transactor.run(lambda ledger: tune.resume(ledger, name))
+        return self._transactor.run(lambda ledger: limits_by_hand.resume(ledger, name))
 
     def cancel(self, id: int, *, grace: float | None = None) -> str:
         """End a piece of work in any state; tells what became of it. Waits until it is so.

@@ -16,9 +16,10 @@ from headgate.errors import CancelledWorkError
 from headgate.gate.acquisition import Acquisition, Grant
 from headgate.gate.lease import Lease, LeaseOwner
 from headgate.gate.operation import Operation, Participant
-from headgate.ledger import leave, look
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.survey import Survey
+from headgate.ledger import release
+from headgate.ledger.queries import status_and_queue
+from headgate.ledger.queries.positions_and_etas import Survey
+from headgate.ledger.transaction.ledger import Ledger
 
 _CURIOUS = 500
 """How many of those who wait longest hear of their new position within a second."""
@@ -155,8 +156,10 @@ class Holdings(Participant):
         curious = list(
             islice((one for one in self.waiting.values() if one.on_wait is not None), _CURIOUS)
         )
-        spots = look.waiting(ledger, [one.id for one in curious], Seconds(time.time()))
-        stuck = survey.stuck or bool(leave.find_dead(ledger))  # the watchman may have been stopped
+        spots = status_and_queue.waiting(ledger, [one.id for one in curious], Seconds(time.time()))
+        stuck = survey.stuck or bool(
+            release.find_dead(ledger)
+        )  # the watchman may have been stopped
         return [(one, spots[one.id]) for one in curious if one.id in spots], stuck
 
 

@@ -23,9 +23,11 @@ from headgate.core.views.snapshots import AttemptStatus, JobStatus
 from headgate.errors import UsageError
 from headgate.gate.operation import Operation
 from headgate.gate.runtime import Runtime
-from headgate.ledger import admit, hands, joblook, jobs
-from headgate.ledger.jobs import Draft
-from headgate.ledger.ledger import Ledger
+from headgate.ledger.admission import admit
+from headgate.ledger.jobs import by_hand, lifecycle
+from headgate.ledger.jobs.lifecycle import Draft
+from headgate.ledger.queries import job_queries
+from headgate.ledger.transaction.ledger import Ledger
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,7 +130,7 @@ class _Submission(Operation):
 
     def apply(self, ledger: Ledger) -> None:
         """Keep them."""
-        jobs.require(ledger, [id for one in self._drafts for id in one.after if id > 0])
+        lifecycle.require(ledger, [id for one in self._drafts for id in one.after if id > 0])
         for one in self._drafts:
             for key in one.spec.models or (one.key,):
                 needs, _ = ledger.needs(key, ledger.machine, one.weight, view=one.spec.view)
@@ -136,12 +138,12 @@ class _Submission(Operation):
         self._ids = []
         for one in self._drafts:  # a negative number stands for an earlier one of these
             after = (id if id > 0 else self._ids[-id - 1] for id in one.after)
-            self._ids.append(jobs.submit(ledger, one._replace(after=tuple(after))))
+            self._ids.append(lifecycle.submit(ledger, one._replace(after=tuple(after))))
 
     def conclude(self, ledger: Ledger) -> None:
         """See where they stand."""
         rows = [row for id in self._ids if (row := ledger.tx.job(id)) is not None]
-        self.result = joblook.some(ledger, rows, Seconds(time.time()), spots=len(rows) <= _MANY)
+        self.result = job_queries.some(ledger, rows, Seconds(time.time()), spots=len(rows) <= _MANY)
         for job in self.result:
             if job.position is not None:
                 text = f"position {job.position}: {job.reason}"
@@ -181,7 +183,9 @@ class Jobs:
 
     def status(self, id: int) -> JobStatus:
         """One job."""
-        found = self._transactor.read(lambda ledger: joblook.job(ledger, id, Seconds(time.time())))
+        found = self._transactor.read(
+            lambda ledger: job_queries.job(ledger, id, Seconds(time.time()))
+        )
         if found is None:
             raise UsageError(f"there is no job {id}; see headgate queue --all")
         return found
@@ -189,35 +193,35 @@ class Jobs:
     def attempts(self, id: int) -> tuple[AttemptStatus, ...]:
         """The attempts of a job."""
         return self._transactor.read(
-            lambda ledger: joblook.attempts(ledger, id, Seconds(time.time()))
+            lambda ledger: job_queries.attempts(ledger, id, Seconds(time.time()))
         )
 
     def finished(self, most: int = 100) -> list[JobStatus]:
         """The jobs that ended last, latest first."""
         return self._transactor.read(
-            lambda ledger: joblook.finished(ledger, Seconds(time.time()), most)
+            lambda ledger: job_queries.finished(ledger, Seconds(time.time()), most)
         )
 
     def counts(self) -> dict[str, int]:
         """How many jobs are in each state that any is in."""
-        return self._transactor.read(joblook.counts)
+        return self._transactor.read(job_queries.counts)
 
     def hold(self, id: int) -> None:
         """Take a waiting job out of the line until it is let go."""
-        self._transactor.run(partial(hands.hold, id=id))
+        self._transactor.run(partial(by_hand.hold, id=id))
 
     def let_go(self, id: int) -> None:
         """Let a held job into the line."""
-        self._transactor.run(partial(hands.let_go, id=id))
+        self._transactor.run(partial(by_hand.let_go, id=id))
 
     def move(self, id: int, *, priority: str | int | None = None, first: bool = False) -> None:
         """Give a waiting job another priority, or put it before all others of its priority."""
         urgency = None if priority is None else -parse_priority(priority)
-        self._transactor.run(partial(hands.move, id=id, urgency=urgency, first=first))
+        self._transactor.run(partial(by_hand.move, id=id, urgency=urgency, first=first))
 
     def retry(self, id: int) -> None:
         """Put a job that has ended into the line again."""
-        self._transactor.run(partial(hands.retry, id=id))
+        self._transactor.run(partial(by_hand.retry, id=id))
 
     def wait(self, id: int, timeout: float | None = None) -> JobStatus:
         """Wait until a job has ended; as it is then, or when the time is up."""

@@ -10,8 +10,8 @@ from headgate.core.answers.signals import USAGE, Signal, parse_signal, parse_wai
 from headgate.core.times import Seconds
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.strays import MARK
-from headgate.ledger import learn, metering
-from headgate.ledger.ledger import Ledger
+from headgate.ledger.learning import apply_signals, rate_charges
+from headgate.ledger.transaction.ledger import Ledger
 
 if TYPE_CHECKING:
     from headgate.core.answers.answer_rules import Rule
@@ -108,16 +108,16 @@ class Lease:
         used = None if tokens is None else parse_tokens(tokens)
 
         def apply(ledger: Ledger) -> None:
-            learn.report(ledger, told, lease=self.id, key=self.key)
+            apply_signals.report(ledger, told, lease=self.id, key=self.key)
             if used is not None:
-                metering.spend(ledger, self.id, used)
+                rate_charges.spend(ledger, self.id, used)
 
         self._owner.report(self, apply)
 
     def tell(self, signal: Signal) -> None:
         """The same, for a signal that was read off an answer or off a program's output."""
         self._owner.report(
-            self, lambda ledger: learn.report(ledger, signal, lease=self.id, key=self.key)
+            self, lambda ledger: apply_signals.report(ledger, signal, lease=self.id, key=self.key)
         )
 
     def answered(
@@ -140,9 +140,9 @@ class Lease:
 
         def apply(ledger: Ledger) -> None:
             if left is not None:
-                metering.correct(ledger, self.id, left)
+                rate_charges.correct(ledger, self.id, left)
             if found is not None:
-                learn.report(ledger, found, lease=self.id, key=self.key)
+                apply_signals.report(ledger, found, lease=self.id, key=self.key)
 
         if found is not None or left is not None:
             self._owner.report(self, apply)

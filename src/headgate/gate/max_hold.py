@@ -8,9 +8,9 @@ from headgate.core.times import Seconds
 from headgate.gate.roll import Roll
 from headgate.gate.strays import end, programs
 from headgate.gate.transactor import Transactor
-from headgate.ledger import leave
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Lease
+from headgate.ledger import release
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Lease
 
 _GRACE = Seconds(10)
 
@@ -40,7 +40,7 @@ def _overdue(ledger: Ledger) -> list[tuple[str, Lease]]:
             and ledger.now - lease.granted > min(holds)
             and not ledger.census.listening(lease.member)
         ):
-            found.append((leave.mark(ledger.tx.uid(), lease.id), lease))
+            found.append((release.mark(ledger.tx.uid(), lease.id), lease))
     return found
 
 

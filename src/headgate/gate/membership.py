@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from headgate import __version__
 from headgate.gate.operation import Operation, Participant
 from headgate.gate.roll import Roll
-from headgate.ledger import watch
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Member
+from headgate.ledger import watch_duty
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Member
 from headgate.store.base import Store
 from headgate.store.machine import machine_id, pid_space, process_start
 
@@ -47,7 +47,7 @@ class Membership(Participant):
                 schema=self._schema,
             )
         )
-        if watchman := watch.watchman(ledger):
+        if watchman := watch_duty.watchman(ledger):
             ledger.woken.add(watchman)
 
     def committed(self, ledger: Ledger, operations: Sequence[Operation]) -> Iterable[Operation]:

@@ -10,8 +10,8 @@ from headgate.core.times import Seconds
 from headgate.core.views.snapshots import Event
 from headgate.gate.operation import Joining
 from headgate.gate.runtime import Runtime
-from headgate.ledger import notices
-from headgate.ledger.notices import Batch, Claim, Standing
+from headgate.ledger import notification_cursors
+from headgate.ledger.notification_cursors import Batch, Claim, Standing
 
 
 class Notices:
@@ -28,34 +28,40 @@ class Notices:
 
     def pending(self, names: Sequence[str]) -> list[str]:
         """The targets for which there is something to do; follows the configuration, too."""
-        return self._transactor.read(lambda ledger: notices.pending(ledger, names, self._me))
+        return self._transactor.read(
+            lambda ledger: notification_cursors.pending(ledger, names, self._me)
+        )
 
     def standings(self, names: Sequence[str]) -> list[Standing]:
         """How far each target has come."""
         return self._transactor.read(
-            lambda ledger: [notices.standing(ledger, name) for name in names]
+            lambda ledger: [notification_cursors.standing(ledger, name) for name in names]
         )
 
     def take(self, name: str, most: int) -> Batch | None:
         """Claim a target and get what is next for it; None if somebody else delivers."""
         wall = Seconds(time.time())
-        take = partial(notices.take, name=name, me=self._me, most=most, wall=wall)
+        take = partial(notification_cursors.take, name=name, me=self._me, most=most, wall=wall)
         found: Batch | None = self._transactor.perform(Joining(take))
         return found
 
     def advance(self, name: str, to: int) -> bool:
         """Note that all events up to this one are dealt with; False if the claim is lost."""
-        return self._transactor.run(partial(notices.advance, name=name, me=self._me, to=to))
+        return self._transactor.run(
+            partial(notification_cursors.advance, name=name, me=self._me, to=to)
+        )
 
     def give_up(self, name: str, event: Event, why: str) -> bool:
         """Note that an event could not be delivered, and go on; False if the claim is lost."""
-        give_up = partial(notices.give_up, name=name, me=self._me, event=event, why=why)
+        give_up = partial(
+            notification_cursors.give_up, name=name, me=self._me, event=event, why=why
+        )
         return self._transactor.run(give_up)
 
     def complain(self, name: str, why: str) -> None:
         """Let it be known that nothing can be delivered to a target from here."""
-        self._transactor.run(partial(notices.complain, name=name, why=why))
+        self._transactor.run(partial(notification_cursors.complain, name=name, why=why))
 
     def let_go(self, names: Sequence[str]) -> None:
         """Leave targets to others, as soon as the store can be written."""
-        self._transactor.tell(partial(notices.let_go, names=names, me=self._me))
+        self._transactor.tell(partial(notification_cursors.let_go, names=names, me=self._me))

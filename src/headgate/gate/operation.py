@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headgate.core.named_tuple import NamedTuple
-from headgate.ledger.ledger import Ledger
+from headgate.ledger.transaction.ledger import Ledger
 
 if TYPE_CHECKING:
     import asyncio

@@ -12,7 +12,7 @@ from typing import Any
 
 from headgate.core.times import Seconds
 from headgate.gate.strays import end, programs
-from headgate.ledger import leave
+from headgate.ledger import release
 
 _GRACE = Seconds(10)
 
@@ -34,7 +34,7 @@ def _overdue(ledger: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - as above
         holds = [pool.max_hold for pool in ledger.book.of(lease.key) if pool.max_hold]
         late = holds and ledger.now - lease.granted > min(holds)
         if late and lease.marked and not lease.cancel and not ledger.census.listening(lease.member):
-            found.append((leave.mark(ledger.tx.uid(), lease.id), lease))
+            found.append((release.mark(ledger.tx.uid(), lease.id), lease))
     return found
 
 

@@ -11,10 +11,10 @@ from headgate.core.times import Ms, Seconds, seconds
 from headgate.core.views.snapshots import explain
 from headgate.errors import UsageError
 from headgate.gate.runtime import Runtime
-from headgate.ledger import learn
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.plan import Forecast, forecast
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.learning import apply_signals
+from headgate.ledger.queries.forecast import Forecast, forecast
+from headgate.ledger.transaction.ledger import Ledger
 
 
 def plan(
@@ -69,8 +69,8 @@ def _refresh(runtime: Runtime, keys: set[str]) -> None:
     Probes that have been out for long are taken for accepted, and readings are taken, for one key
     of each pool that needs one.
     """
-    if runtime.transactor.read(learn.untidy):
-        runtime.transactor.run(learn.tidy)
+    if runtime.transactor.read(apply_signals.untidy):
+        runtime.transactor.run(apply_signals.tidy)
     if not runtime.gauged():
         return
     unread = runtime.transactor.read(lambda ledger: set(ledger.use.unread))

@@ -18,9 +18,10 @@ from headgate.core.keys import matches
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
 from headgate.errors import GateClosedError, StoreError
 from headgate.gate.transactor import Transactor
-from headgate.ledger import outlook, upstream
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.watch import Plan
+from headgate.ledger.learning import upstream_state
+from headgate.ledger.transaction import outside_use
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.watch_duty import Plan
 
 if TYPE_CHECKING:
     from headgate.usage import Failed, Stream
@@ -144,7 +145,9 @@ class Poller:
         if _lacks_key(source):
             problem = source.no_key
             transactor.run(
-                partial(upstream.record, name=name, reading=None, asked=NO_TIME, problem=problem)
+                partial(
+                    upstream_state.record, name=name, reading=None, asked=NO_TIME, problem=problem
+                )
             )
             return
         asked = transactor.store.now()
@@ -152,7 +155,7 @@ class Poller:
         asked = max(asked, transactor.store.now() - age) if age is not None else asked
         transactor.run(
             partial(
-                upstream.record,
+                upstream_state.record,
                 name=name,
                 reading=found if isinstance(found, Reading) else None,
                 asked=asked,
@@ -167,13 +170,13 @@ class Poller:
         if _lacks_key(pool.usage):
             self._not_before[name] = time.monotonic() + _SECOND
             since = self._keyless.setdefault(name, ledger.now)
-            last = max(since, Ms(outlook.sight(ledger, name).at))
+            last = max(since, Ms(outside_use.sight(ledger, name).at))
             if ledger.now - last < _PATIENCE + pool.usage.every:
                 return None  # somebody who has the key may ask
         else:
             self._keyless.pop(name, None)
         patience = ms(_TIMEOUT) + _MARGIN
-        claimed = upstream.claim(ledger, name, self._me, patience)
+        claimed = upstream_state.claim(ledger, name, self._me, patience)
         return pool.usage if claimed else None
 
     def _read(self, name: str, source: UsageSource) -> "tuple[Reading | Failed, Ms | None]":

@@ -22,7 +22,7 @@ from pathlib import Path
 from headgate.errors import StoreUnavailableError
 from headgate.gate.preload import Preloader
 from headgate.gate.strays import carriers, readers
-from headgate.ledger.rows import Member
+from headgate.ledger.transaction.rows import Member
 from headgate.store.pipe import has_reader
 
 _OLD = 3600

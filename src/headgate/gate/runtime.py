@@ -43,9 +43,9 @@ from headgate.gate.settings import Settings
 from headgate.gate.transactor import CLOSED, Transactor
 from headgate.gate.watcher import Watcher
 from headgate.gate.watchtower import Watchtower
-from headgate.ledger import leave, watch
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Expected, Tx
+from headgate.ledger import release, watch_duty
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Expected, Tx
 from headgate.store.base import Store
 
 _PATIENCE = Seconds(3)
@@ -116,7 +116,7 @@ class Runtime:
         A plain thread waits until it is done; an event loop does not.
         """
         self.holdings.forget(lease.id)
-        operation = _OfLease(lease, lambda ledger: leave.release(ledger, lease.id))
+        operation = _OfLease(lease, lambda ledger: release.release(ledger, lease.id))
         if self.store.instant or running_loop() is not None:
             self.transactor.submit(operation)
             return
@@ -140,7 +140,7 @@ class Runtime:
             self.holdings.forget(acquisition.id)
             if acquisition.id:
                 text = acquisition.given_up or "no longer wanted"
-                leave.withdraw(ledger, acquisition.id, text=text)
+                release.withdraw(ledger, acquisition.id, text=text)
 
         return Retried(undo, told)
 
@@ -188,9 +188,9 @@ class Runtime:
 
     def _take_leave(self, ledger: Ledger) -> None:
         for ticket in ledger.tx.tickets_of(self.roll.me):
-            leave.withdraw(ledger, ticket.id, text="its gate was closed")
+            release.withdraw(ledger, ticket.id, text="its gate was closed")
         for lease in ledger.tx.leases_of(self.roll.me):
-            leave.release(ledger, lease.id)
+            release.release(ledger, lease.id)
         ledger.tx.drop_member(self.roll.me)
 
     def abandon(self) -> None:
@@ -263,9 +263,9 @@ class Runtime:
         leaving = self.watcher.plan.on_watch and not self.attentive
         return news.stuck or plan.vacant or leaving
 
-    def _take_in_news(self, ledger: Ledger) -> tuple[News, watch.Plan, list[Acquisition]]:
+    def _take_in_news(self, ledger: Ledger) -> tuple[News, watch_duty.Plan, list[Acquisition]]:
         news = self.holdings.look_up(ledger, attentive=self.attentive)
-        plan = watch.plan(ledger, self.roll.me, waiting=self.attentive)
+        plan = watch_duty.plan(ledger, self.roll.me, waiting=self.attentive)
         told = self.holdings.take_in(news)
         if self.attentive or not self.watcher.plan.on_watch:
             self.watcher.follow(plan)  # else the post is handed on first, in a transaction
@@ -298,7 +298,7 @@ class _OfLease(Retried):
 
 
 def _tidy(ledger: Ledger) -> None:
-    leave.sweep(ledger)
+    release.sweep(ledger)
     ledger.reconsider()
 
 

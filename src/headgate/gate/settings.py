@@ -11,7 +11,7 @@ from headgate.core.keys import parse_pattern
 from headgate.core.times import Seconds
 from headgate.gate.operation import Participant
 from headgate.gate.strain import Gauge
-from headgate.ledger.ledger import Ledger, Pages
+from headgate.ledger.transaction.ledger import Ledger, Pages
 
 if TYPE_CHECKING:
     from headgate.config import Config

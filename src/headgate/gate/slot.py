@@ -18,7 +18,7 @@ from headgate.gate.acquisition import Acquisition
 from headgate.gate.delivery import call_in, running_loop
 from headgate.gate.lease import Lease
 from headgate.gate.runtime import Runtime
-from headgate.ledger.admit import Request
+from headgate.ledger.admission.admit import Request
 
 if TYPE_CHECKING:
     import asyncio

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from headgate.core.times import Seconds
-from headgate.ledger.rows import Lease
+from headgate.ledger.transaction.rows import Lease
 
 MARK = "HEADGATE_LEASE"
 _PROC = Path("/proc")

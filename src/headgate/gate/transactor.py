@@ -19,9 +19,11 @@ from headgate.errors import GateClosedError, HeadgateError, StoreError, StoreUna
 from headgate.gate.background import Background
 from headgate.gate.delivery import deliver
 from headgate.gate.operation import Operation, Participant, Retried
-from headgate.ledger import admit, jobs, jobtime, leave, watch
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Expected, Tx
+from headgate.ledger import job_timers, release, watch_duty
+from headgate.ledger.admission import admit
+from headgate.ledger.jobs import lifecycle
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Expected, Tx
 from headgate.store.base import Store
 
 T = TypeVar("T")
@@ -105,7 +107,7 @@ class Transactor:
             self.check_open()
             with self.store.transaction(write=False) as tx:
                 ledger = self._make_ledger(tx)
-                if not leave.find_dead(ledger) and not jobtime.due(ledger):
+                if not release.find_dead(ledger) and not job_timers.due(ledger):
                     return do(ledger)
         self.run(_catch_up_on_time)
         return self.look(do)
@@ -272,13 +274,13 @@ class Transactor:
 
     def _settle(self, ledger: Ledger) -> None:
         if ledger.unsettled and not self.lets_in:
-            jobs.pick_up(ledger)
+            lifecycle.pick_up(ledger)
             ledger.settled()
-            ledger.woken.add(watch.watchman(ledger))  # it finds out who may be let in
+            ledger.woken.add(watch_duty.watchman(ledger))  # it finds out who may be let in
         while ledger.unsettled:
             admit.settle(ledger)
             if ledger.blocked:
-                leave.sweep(ledger)
+                release.sweep(ledger)
 
 
 class _Steps:
@@ -313,5 +315,5 @@ def _apply(operation: Operation, ledger: Ledger) -> None:
 
 def _catch_up_on_time(ledger: Ledger) -> None:
     """Do what was not done because nobody was there: bury the dead, see to jobs that are due."""
-    leave.sweep(ledger)
-    jobtime.tick(ledger)
+    release.sweep(ledger)
+    job_timers.tick(ledger)

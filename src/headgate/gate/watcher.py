@@ -13,8 +13,8 @@ from headgate.core.times import seconds
 from headgate.gate.background import Background
 from headgate.gate.operation import Operation, Participant
 from headgate.gate.roll import FolderRoll, Roll
-from headgate.ledger import watch
-from headgate.ledger.ledger import Ledger
+from headgate.ledger import watch_duty
+from headgate.ledger.transaction.ledger import Ledger
 
 
 class Watcher(Participant):
@@ -25,34 +25,34 @@ class Watcher(Participant):
         roll: Roll,
         background: Background,
         waits: Callable[[Sequence[Operation]], bool],
-        planned: Callable[[watch.Plan], None],
+        planned: Callable[[watch_duty.Plan], None],
     ) -> None:
-        self.plan = watch.NOTHING
+        self.plan = watch_duty.NOTHING
         self.due: float | None = None
         """When time alone changes something, on the monotonic clock."""
         self._roll = roll
         self._background = background
         self._waits = waits
         self._planned = planned
-        self._next = watch.NOTHING
+        self._next = watch_duty.NOTHING
         self._watched: dict[int, str] = {}
         self._wake_fd = -1
 
     def conclude(self, ledger: Ledger, operations: Sequence[Operation]) -> None:
         """Take the post of the watchman if it is vacant, or hand it on when leaving."""
         waiting = self._waits(operations)
-        self._next = watch.NOTHING
+        self._next = watch_duty.NOTHING
         if waiting or self.plan.on_watch:
-            self._next = watch.keep_watch(ledger, self._roll.me, waiting=waiting)
+            self._next = watch_duty.keep_watch(ledger, self._roll.me, waiting=waiting)
 
     def committed(self, ledger: Ledger, operations: Sequence[Operation]) -> Iterable[Operation]:
         """Look out for what the transaction found."""
         self.follow(self._next)
         return ()
 
-    def follow(self, plan: watch.Plan) -> None:
+    def follow(self, plan: watch_duty.Plan) -> None:
         """Look out for this from now on. Called while no transaction of this process is open."""
-        if plan is watch.NOTHING and self.plan is watch.NOTHING:
+        if plan is watch_duty.NOTHING and self.plan is watch_duty.NOTHING:
             return
         self.plan = plan
         self.due = None if plan.due_in is None else time.monotonic() + seconds(plan.due_in)

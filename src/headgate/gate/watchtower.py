@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from headgate.core.times import Seconds
 from headgate.gate.operation import Operation, Participant
-from headgate.ledger import leave, upstream
-from headgate.ledger.ledger import Ledger, Pages
+from headgate.ledger import release
+from headgate.ledger.learning import upstream_state
+from headgate.ledger.transaction.ledger import Ledger, Pages
 from headgate.store.base import Store
 from headgate.store.machine import machine_id, pid_space
 
@@ -43,7 +44,7 @@ class Watchtower(Participant):
     def begin(self, ledger: Ledger) -> None:
         """Keep what was found."""
         if self._found:
-            upstream.sighted(ledger, pid_space(), self._found)
+            upstream_state.sighted(ledger, pid_space(), self._found)
 
 
 def _ours(store: Store) -> "Ours":
@@ -63,5 +64,5 @@ def _ours(store: Store) -> "Ours":
         return Ours(
             members=frozenset(members.values()),
             programs=frozenset(programs - {0}),
-            marks=frozenset(leave.mark(uid, lease.id) for lease in leases),
+            marks=frozenset(release.mark(uid, lease.id) for lease in leases),
         )

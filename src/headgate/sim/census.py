@@ -6,7 +6,7 @@ It answers as the pipes of `gate/roll.py` do, and is held to the same conformanc
 
 from collections.abc import Callable, Iterable
 
-from headgate.ledger.rows import Member
+from headgate.ledger.transaction.rows import Member
 
 
 class SimulatedCensus:

@@ -18,10 +18,12 @@ from headgate.core.answers.signals import (
 )
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
-from headgate.ledger import admit, learn, leave, upstream, watch
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger, Pages
-from headgate.ledger.rows import Member
+from headgate.ledger import release, watch_duty
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.learning import apply_signals, upstream_state
+from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.rows import Member
 from headgate.sim.census import SimulatedCensus
 from headgate.sim.upstream import Answer, Usage
 from headgate.store.memory import MemoryStore
@@ -114,7 +116,7 @@ class Headgate:
         self._granted: list[int] = []
         self._leases: dict[int, int] = {}
         self._jobs: dict[int, int] = {}
-        self._plan = watch.NOTHING
+        self._plan = watch_duty.NOTHING
         self._open()
 
     def _open(self) -> None:
@@ -149,7 +151,7 @@ class Headgate:
                 admit.settle(ledger)
             for lease in ledger.granted:
                 self._granted.append(self._jobs[lease])
-            self._plan = watch.keep_watch(ledger, "sim", waiting=bool(ledger.lanes()))
+            self._plan = watch_duty.keep_watch(ledger, "sim", waiting=bool(ledger.lanes()))
         self._planned = now
 
     def ask(self, job: Job, now: int) -> None:
@@ -185,7 +187,7 @@ class Headgate:
     def accepted(self, id: int, now: int) -> None:
         """Report an acceptance."""
         lease = self._leases[id]
-        self._do(lambda ledger: learn.report(ledger, Signal(ACCEPTED), lease=lease), now)
+        self._do(lambda ledger: apply_signals.report(ledger, Signal(ACCEPTED), lease=lease), now)
 
     def refused(self, id: int, answer: Answer, now: int) -> int | None:
         """Report a refusal, and give the seat back."""
@@ -194,8 +196,8 @@ class Headgate:
         signal = Signal(_SIGNALS[answer.kind], wait, note=f"429 {answer.kind}")
 
         def do(ledger: Ledger) -> None:
-            learn.report(ledger, signal, lease=lease)
-            leave.release(ledger, lease)
+            apply_signals.report(ledger, signal, lease=lease)
+            release.release(ledger, lease)
 
         self._do(do, now)
         return None
@@ -204,7 +206,7 @@ class Headgate:
         """Give the seat back."""
         lease = self._leases.pop(id)
         kind = "released" if completed else "cancelled"
-        self._do(lambda ledger: leave.release(ledger, lease, kind), now)
+        self._do(lambda ledger: release.release(ledger, lease, kind), now)
 
     def read(self, usage: Usage | None, asked: int, now: int) -> None:
         """Take in a usage reading."""
@@ -213,7 +215,9 @@ class Headgate:
             reading = Reading(usage.in_use, usage.limit, usage.hard_cap)
 
         def do(ledger: Ledger) -> None:
-            upstream.record(ledger, POOL, reading, asked=Ms(_START + asked), problem="it failed")
+            upstream_state.record(
+                ledger, POOL, reading, asked=Ms(_START + asked), problem="it failed"
+            )
 
         self._do(do, now)
 
@@ -229,10 +233,10 @@ class Headgate:
     def restart(self, now: int) -> None:
         """Bury everybody, and begin again on the same rows."""
         self._census.end("sim")
-        self._do(lambda ledger: leave.bury(ledger, "sim"), now)
+        self._do(lambda ledger: release.bury(ledger, "sim"), now)
         self._granted.clear()
         self._leases.clear()
-        self._plan = watch.NOTHING
+        self._plan = watch_duty.NOTHING
         self._open()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from headgate.core.times import Ms
-from headgate.ledger.rows import Tx
+from headgate.ledger.transaction.rows import Tx
 
 
 class Store(Protocol):

@@ -34,7 +34,7 @@ from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
 from headgate.errors import StoreCorruptError
-from headgate.ledger.rows import Lease
+from headgate.ledger.transaction.rows import Lease
 
 _AFTER, _STARTING, _ADOPTED = "after", "starting", "adopted"
 _FIRST_TIME = 2

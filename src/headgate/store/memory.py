@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from headgate.core.admission.next_in_line import Order
 from headgate.core.admission.pools import Tuned
 from headgate.core.times import Ms
-from headgate.ledger.rows import (
+from headgate.ledger.transaction.rows import (
     Expected,
     Happening,
     Held,

@@ -13,7 +13,7 @@ import apsw
 
 from headgate.core.named_tuple import NamedTuple
 from headgate.errors import StoreInUseError
-from headgate.ledger.rows import Member
+from headgate.ledger.transaction.rows import Member
 from headgate.store.pipe import has_reader
 from headgate.store.rows import SqlRows
 from headgate.store.schema import Migration

@@ -23,7 +23,7 @@ from headgate.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
-from headgate.ledger.rows import Happening
+from headgate.ledger.transaction.rows import Happening
 from headgate.store.machine import machine_id, uptime_ms
 from headgate.store.migrate import Layout, layout, migrate
 from headgate.store.rows import SqlRows

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headgate.core.times import Ms
-from headgate.ledger.rows import History
+from headgate.ledger.transaction.rows import History
 from headgate.store.rows.session import Row, Statement
 from headgate.store.schema import queries
 

@@ -27,7 +27,7 @@ from headgate.gate import Gate, Lease
 from headgate.gate.crew import Taken
 from headgate.gate.preload import PACKAGES, preload
 from headgate.gate.strays import MARK, carriers, end, family
-from headgate.ledger.jobs import MAX_HOLD
+from headgate.ledger.jobs.lifecycle import MAX_HOLD
 from headgate.runner.child import MINDED, Child
 from headgate.store import open_store
 from headgate.work.output import Tail, log_path, open_log, trim

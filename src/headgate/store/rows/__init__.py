@@ -20,7 +20,15 @@ from collections.abc import Iterable
 
 from headgate.core.admission.pools import Tuned
 from headgate.core.times import Ms
-from headgate.ledger.rows import Attempt, Expected, Happening, History, Member, Rest, Ticket
+from headgate.ledger.transaction.rows import (
+    Attempt,
+    Expected,
+    Happening,
+    History,
+    Member,
+    Rest,
+    Ticket,
+)
 from headgate.store import codec
 from headgate.store.rows.jobs import JobRows
 from headgate.store.rows.leases import LeaseRows

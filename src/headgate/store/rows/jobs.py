@@ -3,7 +3,7 @@
 from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import Word
 from headgate.core.times import Ms
-from headgate.ledger.rows import Attempt
+from headgate.ledger.transaction.rows import Attempt
 from headgate.store import codec
 from headgate.store.rows.session import Session, firsts
 

@@ -1,7 +1,7 @@
 """Leases and resting seats: the rows that decisions are counted from."""
 
 from headgate.core.times import Ms
-from headgate.ledger.rows import Held, Lease, Rest
+from headgate.ledger.transaction.rows import Held, Lease, Rest
 from headgate.store import codec
 from headgate.store.rows.session import Row, Session
 

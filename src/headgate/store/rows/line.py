@@ -4,7 +4,7 @@ from bisect import insort
 from operator import attrgetter
 
 from headgate.core.admission.next_in_line import Order
-from headgate.ledger.rows import Lane, Ticket
+from headgate.ledger.transaction.rows import Lane, Ticket
 from headgate.store.rows.session import Row, Session
 
 FRONT = 2

@@ -18,9 +18,9 @@ from headgate.core.stored_text import contents
 from headgate.core.stored_text.contents import Gated, Sighting
 from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import Ms
-from headgate.ledger import unreadable
-from headgate.ledger.books import Books
-from headgate.ledger.rows import Lease, Rest
+from headgate.ledger.transaction import unreadable
+from headgate.ledger.transaction.context import Books
+from headgate.ledger.transaction.rows import Lease, Rest
 
 _FORGOTTEN = Ms(10_000)
 """A count of foreign programs that nobody has confirmed for so many milliseconds is none."""

@@ -24,12 +24,13 @@ from headgate.core.views.snapshots import (
     Waiting,
     explain,
 )
-from headgate.ledger import admit, outlook, unreadable
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.outlook import place
-from headgate.ledger.rows import Happening, Lane, Lease, Ticket
-from headgate.ledger.survey import Spot, Survey, tightest
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.queries.positions_and_etas import Spot, Survey, tightest
+from headgate.ledger.transaction import outside_use, unreadable
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.outside_use import place
+from headgate.ledger.transaction.rows import Happening, Lane, Lease, Ticket
 
 _SOON, _USUAL, _LATE = Seconds(1.0), Seconds(5.0), Seconds(60.0)
 """When to ask again whether there is room: the soonest, as a rule, and the latest."""
@@ -131,7 +132,7 @@ def _short(ledger: Ledger, pool: Pool, where: str, wall: Seconds) -> dict[str, A
 def _upstream(ledger: Ledger, pool: Pool) -> UpstreamStatus | None:
     if pool.usage is None:
         return None
-    seen, use = outlook.sight(ledger, pool.name), ledger.use
+    seen, use = outside_use.sight(ledger, pool.name), ledger.use
     reading = seen.reading
     return UpstreamStatus(
         fresh=pool.name in use.upstream,

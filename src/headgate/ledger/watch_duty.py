@@ -17,9 +17,9 @@ from headgate.core.keys import matches
 from headgate.core.learning import control_law, usage_readings
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms
-from headgate.ledger import outlook, strain
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.outlook import SILENCE
+from headgate.ledger.transaction import host_pressure, outside_use
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.outside_use import SILENCE
 
 
 class Plan(NamedTuple):
@@ -46,7 +46,7 @@ def watchman(ledger: Ledger) -> str:
 def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> Plan:
     """Take the post if it is vacant, or hand it on when leaving."""
     if waiting:
-        strain.tell(ledger)
+        host_pressure.tell(ledger)
     found = plan(ledger, me, waiting=waiting)
     if found.vacant:
         ledger.tx.set_note(_name(ledger), me)
@@ -78,20 +78,20 @@ def plan(ledger: Ledger, me: str, *, waiting: bool) -> Plan:
 
 def _lacked_key(ledger: Ledger, name: str) -> bool:
     usage = ledger.book.pools[name].usage
-    return usage is not None and outlook.sight(ledger, name).problem == usage.no_key
+    return usage is not None and outside_use.sight(ledger, name).problem == usage.no_key
 
 
 def _due_in(ledger: Ledger) -> Ms | None:
     """In how many milliseconds time alone lets somebody in: a rest, a pause, a bar is over."""
     rests = ledger.tx.rests()
-    times = [strain.renews(ledger), *(rest.until for rest in rests)]
+    times = [host_pressure.renews(ledger), *(rest.until for rest in rests)]
     for pool in ledger.book.pools.values():
-        if pool.usage is not None and (lag := outlook.sight(ledger, pool.name).lag) is not None:
+        if pool.usage is not None and (lag := outside_use.sight(ledger, pool.name).lag) is not None:
             times += [rest.released + Ms(lag) for rest in rests if rest.place == pool.name]
         times.append(pool.paused_until or NO_TIME)
         times += _answers(ledger, pool)
         if pool.rates != NO_RATES:
-            meter = outlook.meter(ledger, outlook.place(pool.name, ledger.machine))
+            meter = outside_use.meter(ledger, outside_use.place(pool.name, ledger.machine))
             times.append(rate_limits.opens(meter, pool.rates, 1, ledger.now)[0])
     future = [time - ledger.now for time in times if ledger.now < time < FOREVER]
     return min(future, default=None)
@@ -117,7 +117,7 @@ def polls(ledger: Ledger) -> dict[str, Ms]:
             matches(pool.name, row.key) for row in ledger.active_lanes()
         ):
             continue
-        sight = outlook.sight(ledger, pool.name)
+        sight = outside_use.sight(ledger, pool.name)
         ends: list[int] = [rest.released for rest in ledger.tx.rests() if rest.place == pool.name]
         at = Ms(usage_readings.due(sight, pool.usage.every, ends, ledger.now))
         if sight.polling and ledger.now < sight.polling_until:

@@ -7,8 +7,8 @@ from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import ENDED, Place, Word
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.core.views.snapshots import JOB, AttemptStatus, JobStatus, Queue
-from headgate.ledger import look
-from headgate.ledger.ledger import Ledger
+from headgate.ledger.queries import status_and_queue
+from headgate.ledger.transaction.ledger import Ledger
 
 
 def job(ledger: Ledger, id: int, wall: Seconds) -> JobStatus | None:
@@ -20,7 +20,7 @@ def job(ledger: Ledger, id: int, wall: Seconds) -> JobStatus | None:
 def some(ledger: Ledger, rows: list[Job], wall: Seconds, *, spots: bool = True) -> list[JobStatus]:
     """Jobs as people want to see them, with the places of those that stand in line."""
     in_line = [row.id for row in rows if spots and row.state.place is Place.LINE]
-    places = look.waiting(ledger, in_line, wall)
+    places = status_and_queue.waiting(ledger, in_line, wall)
     found = []
     for row in rows:
         spot = places.get(row.id)

@@ -7,9 +7,9 @@ from headgate.core import rate_limits
 from headgate.core.admission.pools import NO_RATES, Pool
 from headgate.core.rate_limits import Meter
 from headgate.core.stored_text.contents import METER
-from headgate.ledger import outlook, unreadable
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Lease
+from headgate.ledger.transaction import outside_use, unreadable
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Lease
 
 if TYPE_CHECKING:
     from headgate.core.answers.retry_after import Meters
@@ -68,6 +68,6 @@ def _change(ledger: Ledger, lease: Lease, change: Callable[[Meter, Pool], Meter]
     """Change what was charged for a lease, in every pool with rates."""
     for pool in ledger.book.of(lease.key):
         if pool.rates != NO_RATES:
-            where = outlook.place(pool.name, lease.machine)
-            keep(ledger, where, change(outlook.meter(ledger, where), pool))
+            where = outside_use.place(pool.name, lease.machine)
+            keep(ledger, where, change(outside_use.meter(ledger, where), pool))
             ledger.recount()

@@ -18,9 +18,9 @@ from headgate.core.jobs.states import Event, Place, State
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
-from headgate.ledger import leave
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Attempt, Lane, Lease, Ticket
+from headgate.ledger import release
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Attempt, Lane, Lease, Ticket
 
 _SLOW = Ms(5_000)
 """After which a worker should have started a job."""
@@ -146,7 +146,7 @@ def begin(ledger: Ledger, id: int, worker: str, me: str) -> Job | None:
     if lease is None or job is None or lease.member != worker or job.state is not State.STARTING:
         return None
     if lease.cancel is not None:
-        leave.give_back(ledger, lease, "cancelled")
+        release.give_back(ledger, lease, "cancelled")
         _unstarted(ledger, job, lease.cancel)
         return None
     job = change(job, Event.BEGIN, ledger.now)
@@ -188,7 +188,7 @@ def finish(ledger: Ledger, id: int, me: str, end: End) -> bool:
     if lease is None or job is None or lease.member != me or job.state is not State.RUNNING:
         return False
     by_itself = end.outcome in {Outcome.DONE, Outcome.FAILED} and lease.cancel is None
-    leave.give_back(ledger, lease, "released" if by_itself else "ended")
+    release.give_back(ledger, lease, "released" if by_itself else "ended")
     _close_attempt(ledger, job, end)
     job = job._replace(session=end.session or job.session, exit=end.exit)
     _conclude(ledger, job, as_asked(lease.cancel, end))

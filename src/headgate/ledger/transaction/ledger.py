@@ -9,10 +9,10 @@ from headgate.core.keys import HOST, NO_KEY, matches
 from headgate.core.learning.control_law import Learned
 from headgate.core.stored_text.contents import LEARNED
 from headgate.core.times import Ms
-from headgate.ledger import outlook, strain, unreadable
-from headgate.ledger.books import Found, Gauge
-from headgate.ledger.outlook import place
-from headgate.ledger.rows import Census, Happening, Lane, Lease, Ticket, Tx
+from headgate.ledger.transaction import host_pressure, outside_use, unreadable
+from headgate.ledger.transaction.context import Found, Gauge
+from headgate.ledger.transaction.outside_use import place
+from headgate.ledger.transaction.rows import Census, Happening, Lane, Lease, Ticket, Tx
 
 
 class Pages:
@@ -227,10 +227,10 @@ class Ledger:
         for rest in self.tx.rests():
             if rest.until > self.now:
                 use.rest(rest.place, rest.seats)
-        outlook.fill(self, use)
+        outside_use.fill(self, use)
         host = self.book.pools.get(HOST)
         if host is not None and host.care is not None:
-            strain.fill(self, use, host)
+            host_pressure.fill(self, use, host)
 
     def count_grant(self, use: Use, head: Head, lane: Lane) -> None:
         """Count what is not a need of whoever was let in, but follows from the grant.

@@ -11,8 +11,8 @@ from headgate.core.keys import NO_KEY
 from headgate.core.learning import control_law, usage_readings
 from headgate.core.stored_text.contents import GATED, SIGHT, Gated
 from headgate.core.times import NO_TIME, Ms
-from headgate.ledger import outlook, unreadable
-from headgate.ledger.ledger import Ledger
+from headgate.ledger.transaction import outside_use, unreadable
+from headgate.ledger.transaction.ledger import Ledger
 
 _SIGHTED = Ms(3_000)
 """After so many milliseconds a count of foreign programs is written anew, changed or not."""
@@ -31,7 +31,7 @@ def record(
 
     It ends the claim of who asked, unless it was not asked for but told by somebody.
     """
-    before = outlook.sight(ledger, name)
+    before = outside_use.sight(ledger, name)
     if polled:
         before = before._replace(polling="", polling_until=0)
     if reading is None:
@@ -46,7 +46,7 @@ def record(
         if pool is not None and pool.usage is not None and reading.limit is not None:
             _believe(ledger, pool, reading.limit)
         after = usage_readings.take(
-            before, reading, outlook.own(ledger, name), question, ledger.now
+            before, reading, outside_use.own(ledger, name), question, ledger.now
         )
         if reading.closed_for:
             note = f"{QUOTA}: {reading.note or 'upstream serves nothing'}"
@@ -86,10 +86,10 @@ def close(
 
 def claim(ledger: Ledger, name: str, member: str, patience: Ms) -> bool:
     """Become the one who asks upstream now; False if somebody else is at it."""
-    sight = outlook.sight(ledger, name)
+    sight = outside_use.sight(ledger, name)
     if sight.polling not in {"", member} and ledger.now < sight.polling_until:
         return False
-    gated = outlook.gated(ledger)
+    gated = outside_use.gated(ledger)
     if name not in gated:
         unreadable.keep(ledger, "gated", GATED.write(tuple(map(Gated, (*gated, name)))))
     taken = sight._replace(polling=member, polling_until=ledger.now + patience)
@@ -103,12 +103,12 @@ def sighted(ledger: Ledger, space: str, counts: dict[str, int]) -> None:
     Each set of processes that can be seen at once (a container is one) counts by itself.
     """
     for name, count in counts.items():
-        seen = outlook.sightings(ledger, name)
+        seen = outside_use.sightings(ledger, name)
         mine = (ledger.machine, space)
         known = seen.get(mine)
         if known is not None and known[0] == count and ledger.now - known[1] < _SIGHTED:
             continue
         seen[mine] = (count, ledger.now)
-        unreadable.keep(ledger, f"foreign:{name}", outlook.write_sightings(seen))
+        unreadable.keep(ledger, f"foreign:{name}", outside_use.write_sightings(seen))
         if known is None or known[0] != count:
             ledger.recount()

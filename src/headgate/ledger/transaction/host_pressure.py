@@ -14,9 +14,9 @@ from headgate.core.stored_text import contents
 from headgate.core.stored_text.contents import Strained
 from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import NO_TIME, Ms
-from headgate.ledger import unreadable
-from headgate.ledger.books import Books
-from headgate.ledger.outlook import place
+from headgate.ledger.transaction import unreadable
+from headgate.ledger.transaction.context import Books
+from headgate.ledger.transaction.outside_use import place
 
 RENEWED = Ms(1_000)
 """After so many milliseconds whoever waits looks again, and writes its note anew."""

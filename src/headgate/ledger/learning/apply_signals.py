@@ -15,9 +15,10 @@ from headgate.core.stored_text import contents
 from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
-from headgate.ledger import metering, outlook, unreadable, upstream
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Lease
+from headgate.ledger.learning import rate_charges, upstream_state
+from headgate.ledger.transaction import outside_use, unreadable
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Lease
 
 _NEVER = contents.Reset(-1, -1)
 _MOMENT = Ms(1_000)
@@ -34,7 +35,7 @@ def start(ledger: Ledger, id: int, key: str, needs: tuple[Need, ...]) -> str:
     for need in needs:
         pool, where = need.pool, need.place
         if pool.rates != NO_RATES:
-            metering.keep(ledger, where, ledger.use.meters[where])
+            rate_charges.keep(ledger, where, ledger.use.meters[where])
         if pool.learned is None or pool.fixed or need.seats <= 0:
             continue
         it = ledger.book.pools[pool.name].learned or pool.learned
@@ -57,20 +58,20 @@ def tell_unreadable(ledger: Ledger) -> None:
 
 def end(ledger: Ledger, lease: Lease, *, served: bool, unused: bool) -> None:
     """A lease has ended: what it took is compared, what it did not use is given back."""
-    if served and lease.answer == PENDING and ledger.now - lease.granted >= outlook.SILENCE:
+    if served and lease.answer == PENDING and ledger.now - lease.granted >= outside_use.SILENCE:
         heard = [pool for pool, _ in _sent(ledger, lease) if pool.learned and pool.learned.heard]
         if heard:
             _accept(ledger, lease)
     _recall_probes(ledger, lease)
     for pool, sent in _sent(ledger, lease):
         if served and not lease.refused and pool.adapt == LEARN:
-            pace = outlook.pace(ledger, pool.name)
+            pace = outside_use.pace(ledger, pool.name)
             if pace is not contents.DEAR_PACE:  # it cannot be read, and stays until somebody can
                 took = max(0, ledger.now - lease.granted)
                 pace = control_law.keep_pace(pace, took, after=sent.after)
                 ledger.tx.set_note(f"pace:{pool.name}", contents.PACE.write(pace))
     if unused:
-        metering.refund(ledger, lease)
+        rate_charges.refund(ledger, lease)
 
 
 def tidy(ledger: Ledger) -> None:
@@ -96,7 +97,7 @@ def _ripe(ledger: Ledger) -> Iterator[tuple[Pool, Learned, Lease | None]]:
         if it is None or not it.probe:
             continue
         lease = ledger.tx.lease(it.probe)
-        if lease is None or (it.heard and ledger.now - lease.granted >= outlook.SILENCE):
+        if lease is None or (it.heard and ledger.now - lease.granted >= outside_use.SILENCE):
             yield pool, it, lease
 
 
@@ -119,7 +120,7 @@ def report(ledger: Ledger, signal: Signal, *, pool: str = "", lease: int = 0, ke
     elif signal.kind == USAGE:
         if signal.reading is None:
             raise UsageError("a usage signal needs a reading: how much is in use")
-        upstream.record(ledger, name, signal.reading, asked=ledger.now, polled=False)
+        upstream_state.record(ledger, name, signal.reading, asked=ledger.now, polled=False)
     else:
         _refuse(ledger, signal, name, row, cuts=bool(pool) or row is not None)
     ledger.recount()  # who waits for an answer, and who is out as a probe
@@ -167,10 +168,10 @@ def _refuse(ledger: Ledger, signal: Signal, name: str, lease: Lease | None, *, c
         ledger.tell(cut.kind, f"{cut.text} ({said})", work=work, key=key, pool=name)
     if signal.retry_after is not None:
         wait = max(wait or NO_TIME, signal.retry_after)
-    upstream.close(ledger, row, wait, said, work=work, key=key)
+    upstream_state.close(ledger, row, wait, said, work=work, key=key)
     if lease is not None:
         if lease.answer != ACCEPTED:
-            metering.spend(ledger, lease.id, 0)
+            rate_charges.spend(ledger, lease.id, 0)
             ledger.tx.change_lease(lease._replace(answer=refused(ledger.now), tokens=0))
         _recall_probes(ledger, lease)
 
@@ -190,14 +191,14 @@ def _cut(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> _Cut:
         it = it._replace(probe=0)
     if pool.adapt == STEP_DOWN:
         return _told(it, control_law.step_down(it, sent, ledger.now), None, sent)
-    seen = outlook.counted(ledger, pool)
+    seen = outside_use.counted(ledger, pool)
     if seen is not None and sent.epoch == it.epoch:
-        upstream.keep_sight(ledger, pool.name, usage_readings.doubt(seen, ledger.now))
+        upstream_state.keep_sight(ledger, pool.name, usage_readings.doubt(seen, ledger.now))
         if not sent.probe and not usage_readings.suspicious(seen, ledger.now):
             # Somebody else was faster than the readings: ask anew, the limit is none the wiser.
             text = f"at {sent.level}, against upstream's own count"
             return _Cut(control_law.note(it, ledger.now), NO_TIME, "refused", text)
-    new, wait = control_law.refuse(it, sent, outlook.pace(ledger, pool.name), ledger.now)
+    new, wait = control_law.refuse(it, sent, outside_use.pace(ledger, pool.name), ledger.now)
     return _told(it, new, None if wait is None else Ms(wait), sent)
 
 

@@ -11,10 +11,13 @@ from headgate.core.stored_text.contents import OVERTAKEN, Overtaken
 from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import NO_TIME, Ms, seconds
 from headgate.errors import TooHeavyError
-from headgate.ledger import jobs, learn, leave, unreadable
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.outlook import place
-from headgate.ledger.rows import Lane, Lease, Ticket
+from headgate.ledger import release
+from headgate.ledger.jobs import lifecycle
+from headgate.ledger.learning import apply_signals
+from headgate.ledger.transaction import unreadable
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.outside_use import place
+from headgate.ledger.transaction.rows import Lane, Lease, Ticket
 
 NO_WORKER = Reason("no_worker", "")
 """Why no job of a lane can start: of no pool, and so the same for all such lanes."""
@@ -49,7 +52,7 @@ def ask(ledger: Ledger, request: Request) -> int:
     same lease, it joins the line, and the line is settled at the end of the transaction. If nobody
     does, a pass would decide nothing that concerns it: it is let in without one if there is room.
     """
-    learn.tidy(ledger)
+    apply_signals.tidy(ledger)
     lane = lane_of(request)
     head = head_of(ledger, lane, request.weight, request.tokens)
     refuse_too_heavy(head.needs, request.cls, request.weight)
@@ -121,8 +124,8 @@ def rivals_for(ledger: Ledger, head: Head) -> Iterator[Lane]:
 
 def settle(ledger: Ledger) -> None:
     """Hand free seats to those who wait, in order."""
-    learn.tidy(ledger)
-    jobs.pick_up(ledger)
+    apply_signals.tidy(ledger)
+    lifecycle.pick_up(ledger)
     ledger.settled()
     ledger.blocked = {}
     lanes = {lane.id: lane for lane in ledger.lanes()}
@@ -133,7 +136,7 @@ def settle(ledger: Ledger) -> None:
 
     def lose(member: str) -> None:
         gone.add(member)
-        leave.drop_tickets(ledger, member)
+        release.drop_tickets(ledger, member)
 
     def follow(lane: int, after: Order | None) -> Head | Reason | None:
         return next_head(ledger, lanes[lane], after, lost=lose)
@@ -241,7 +244,7 @@ def _grant_ticket(ledger: Ledger, head: Head, lane: Lane) -> None:
     )
     _grant(ledger, head, lane, request, waited=ledger.now - ticket.arrived)
     if lane.jobs:
-        jobs.granted(ledger, head.id)
+        lifecycle.granted(ledger, head.id)
     ledger.woken.add(request.member)
 
 
@@ -251,7 +254,7 @@ def _worker(ledger: Ledger) -> str:
         heir, ledger.heir = ledger.heir, ""
         return heir
     given = [lease.member for lease in ledger.granted.values() if lease.job]
-    slow = jobs.slow_workers(ledger) if len(ledger.workers()) > 1 else set()
+    slow = lifecycle.slow_workers(ledger) if len(ledger.workers()) > 1 else set()
     return min(ledger.workers(), key=lambda worker: (worker in slow, given.count(worker)))
 
 
@@ -273,7 +276,7 @@ def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: 
         granted=ledger.now,
         chain=(family[0].chain or head.lender) if family else 0,
         lender=head.lender,
-        sent=learn.start(ledger, head.id, request.key, head.needs),
+        sent=apply_signals.start(ledger, head.id, request.key, head.needs),
         tokens=request.tokens,
         job=int(lane.jobs),
     )

@@ -10,10 +10,10 @@ from headgate.core.admission import next_in_line, seats
 from headgate.core.admission.next_in_line import Granted, Head, Order, Outcome
 from headgate.core.admission.seats import Reason
 from headgate.core.named_tuple import NamedTuple
-from headgate.ledger import admit
-from headgate.ledger.admit import Request
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.rows import Lane
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Lane
 
 _NEW = 2**62
 """Where the ids of newcomers begin: they arrive after all others."""

@@ -5,9 +5,9 @@ from headgate.core.jobs.job import Job, Why, change
 from headgate.core.jobs.states import Event, Place, State
 from headgate.core.times import Ms
 from headgate.errors import UsageError
-from headgate.ledger import leave
-from headgate.ledger.jobs import advance, end_job, pick_up, stand, tell_of, unmet
-from headgate.ledger.ledger import Ledger
+from headgate.ledger import release
+from headgate.ledger.jobs.lifecycle import advance, end_job, pick_up, stand, tell_of, unmet
+from headgate.ledger.transaction.ledger import Ledger
 
 
 def cancel(ledger: Ledger, id: int, why: str) -> bool:
@@ -19,7 +19,7 @@ def cancel(ledger: Ledger, id: int, why: str) -> bool:
     if job.state.ended:
         raise UsageError(f"job {id} has ended already, as {job.state.word}")
     if lease is not None:  # whoever is about to start it finds nothing
-        leave.give_back(ledger, lease, "withdrawn")
+        release.give_back(ledger, lease, "withdrawn")
     ledger.drop_ticket(id)
     end_job(ledger, job, Event.CANCEL, Why("cancelled", why))
     return True

@@ -12,12 +12,12 @@ from headgate.core.admission.seats import Reason
 from headgate.core.keys import matches
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
-from headgate.ledger.admit import Request
-from headgate.ledger.dryrun import DryRun
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.outlook import place
-from headgate.ledger.rows import Lane
-from headgate.ledger.survey import Survey
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.admission.dry_run import DryRun
+from headgate.ledger.queries.positions_and_etas import Survey
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.outside_use import place
+from headgate.ledger.transaction.rows import Lane
 
 _PAGE = 1_000
 

@@ -14,8 +14,9 @@ from headgate.core.notification_targets import FAILED, MISSED
 from headgate.core.stored_text.formats import whole
 from headgate.core.times import Seconds
 from headgate.core.views.snapshots import Event
-from headgate.ledger import look, unreadable
-from headgate.ledger.ledger import Ledger
+from headgate.ledger.queries import status_and_queue
+from headgate.ledger.transaction import unreadable
+from headgate.ledger.transaction.ledger import Ledger
 
 
 class Claim(NamedTuple):
@@ -63,7 +64,7 @@ def take(ledger: Ledger, name: str, me: Claim, most: int, wall: Seconds) -> Batc
         ledger.tx.set_note(_noted(name), str(newest))
         return Batch(ledger.tx.uid(), ())
     rows = ledger.tx.events(cursor, most, 0)
-    events = [look.event(row, ledger, wall) for row in rows]
+    events = [status_and_queue.event(row, ledger, wall) for row in rows]
     oldest = ledger.tx.events(0, 1, 0)
     if oldest and oldest[0].id > cursor + 1:
         # Ids between those that are kept may be missing too, but were never anything.

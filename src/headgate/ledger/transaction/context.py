@@ -11,7 +11,7 @@ from headgate.core.host.pressure import Host
 from headgate.core.keys import NO_KEY
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
-from headgate.ledger.rows import Lane, Tx
+from headgate.ledger.transaction.rows import Lane, Tx
 
 
 class Gauge(Protocol):

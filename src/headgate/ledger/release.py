@@ -4,10 +4,10 @@ from headgate.core.admission.lease_events import ACCEPTED
 from headgate.core.admission.pools import Pool
 from headgate.core.learning.usage_readings import KEEP
 from headgate.core.times import NO_TIME, Ms, seconds
-from headgate.ledger import learn
-from headgate.ledger.ledger import Ledger, chain_seats
-from headgate.ledger.outlook import place
-from headgate.ledger.rows import Lease, Rest
+from headgate.ledger.learning import apply_signals
+from headgate.ledger.transaction.ledger import Ledger, chain_seats
+from headgate.ledger.transaction.outside_use import place
+from headgate.ledger.transaction.rows import Lease, Rest
 
 _LONGEST_REST = Ms(120_000)
 _KEEP = Ms(KEEP)
@@ -39,7 +39,7 @@ def give_back(ledger: Ledger, lease: Lease, kind: str) -> None:
 
 def _end(ledger: Ledger, lease: Lease, kind: str) -> None:
     _free(ledger, lease, completed=kind == "released")
-    learn.end(ledger, lease, served=kind == "released", unused=kind in _UNUSED)
+    apply_signals.end(ledger, lease, served=kind == "released", unused=kind in _UNUSED)
     if kind == "released":
         ledger.tx.learn_hold(lease.key, max(NO_TIME, ledger.now - lease.granted))
 

@@ -6,8 +6,8 @@ from headgate.core.stored_text.contents import PACE, RESET, Reset
 from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import Ms
 from headgate.errors import UsageError
-from headgate.ledger import unreadable
-from headgate.ledger.ledger import Ledger
+from headgate.ledger.transaction import unreadable
+from headgate.ledger.transaction.ledger import Ledger
 
 
 def set_limit(ledger: Ledger, pool: str, limit: int | str) -> None:

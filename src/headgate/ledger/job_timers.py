@@ -6,11 +6,11 @@ from headgate.core.amounts import show_duration
 from headgate.core.jobs.job import Job, Why, change, load, sooner
 from headgate.core.jobs.states import Event, Timer
 from headgate.core.times import NO_TIME, Ms
-from headgate.ledger import admit
-from headgate.ledger.admit import Request
-from headgate.ledger.dryrun import DryRun
-from headgate.ledger.jobs import end_job, ids, stand, tell_of
-from headgate.ledger.ledger import Ledger
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.admission.dry_run import DryRun
+from headgate.ledger.jobs.lifecycle import end_job, ids, stand, tell_of
+from headgate.ledger.transaction.ledger import Ledger
 
 _AT_ONCE = 1_000
 """How many jobs one transaction sees to when time has come for many."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from headgate.core.admission.pools import ALONE, Unread, read_view
 from headgate.core.stored_text.formats import Shape, Unreadable
-from headgate.ledger.books import Books, Found
+from headgate.ledger.transaction.context import Books, Found
 
 T = TypeVar("T")
 KIND = "unreadable"

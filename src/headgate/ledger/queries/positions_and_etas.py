@@ -11,12 +11,12 @@ from headgate.core.host import pressure
 from headgate.core.keys import HOST, matches
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms
-from headgate.ledger import admit
-from headgate.ledger.admit import Request
-from headgate.ledger.dryrun import DryRun, Newcomer, refusal
-from headgate.ledger.ledger import Ledger
-from headgate.ledger.outlook import place
-from headgate.ledger.rows import Lane, Ticket
+from headgate.ledger.admission import admit
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.admission.dry_run import DryRun, Newcomer, refusal
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.outside_use import place
+from headgate.ledger.transaction.rows import Lane, Ticket
 
 _PAGE = 100
 

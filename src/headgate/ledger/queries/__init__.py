@@ -1,0 +1,1 @@
+"""What is shown: status, capacity, queue, why, positions, ETAs, forecasts. Nothing here writes."""
