@@ -20,7 +20,7 @@ from pathlib import Path
 from common import Figure, folder
 
 from headgate import Gate
-from headgate.gate.jobs import draft
+from headgate.gate.submit_jobs import draft
 
 HEADGATE = str(Path(sys.executable).with_name("headgate"))
 SEATS = 3

@@ -8,7 +8,7 @@ from common import Figure, folder, micro
 
 from headgate.core.admission.pools import OFF, Declared
 from headgate.core.times import Ms, Seconds
-from headgate.gate.roll import HomeRoll
+from headgate.gate.liveness.member_pipes import HomeRoll
 from headgate.ledger import release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from headgate.core.admission.candidates import Candidate, Plan, Verdict
-    from headgate.core.views.snapshots import (
+    from headgate.core.display.snapshots import (
         Capacity,
         Event,
         Past,
@@ -82,7 +82,7 @@ def __getattr__(name: str) -> object:
     """Load a public name when it is first used: the command line needs few of them."""
     if name not in __all__:
         raise AttributeError(f"module 'headgate' has no attribute {name!r}")
-    module = "headgate.core.views.snapshots"
+    module = "headgate.core.display.snapshots"
     if name.endswith("Error"):
         module = "headgate.errors"
     elif name in {"Gate", "Lease", "Slot"}:

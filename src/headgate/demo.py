@@ -14,10 +14,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from headgate.core.amounts import show_seconds
+from headgate.core.display.snapshots import Queue, Status
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import show_seconds
 from headgate.core.times import Seconds
-from headgate.core.views.snapshots import Queue, Status
 from headgate.gate import Gate
 
 OPUS, SONNET = "anthropic/claude-opus-4-6", "anthropic/claude-sonnet-4-6"

@@ -17,9 +17,9 @@ import pytest
 from headgate import Gate
 from headgate.cli import doctor, draw
 from headgate.config import Config, load
-from headgate.core.keys import matches
+from headgate.core.display.snapshots import PoolStatus, Status
+from headgate.core.key_patterns import matches
 from headgate.core.times import Ms, Seconds
-from headgate.core.views.snapshots import PoolStatus, Status
 from headgate.doctor import (
     Finding,
     Report,
@@ -34,7 +34,7 @@ from headgate.doctor import (
 )
 from headgate.doctor.facts import Facts, Seen
 from headgate.doctor.patterns import covers, overlap
-from headgate.gate.strays import MARK
+from headgate.gate.liveness.process_marks import MARK
 from tests.cli.golden.compare import Ask, asking, check
 from tests.support import HEADGATE, LONG, Box, until
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from headgate.cli import draw, queue, why
+from headgate.core.display import json_shapes
+from headgate.core.display.snapshots import AttemptStatus, JobStatus, Queue, Running, Waiting
 from headgate.core.times import Seconds
-from headgate.core.views import json_shapes
-from headgate.core.views.snapshots import AttemptStatus, JobStatus, Queue, Running, Waiting
 from tests.cli.golden.compare import Ask, asking, check, timeless
 from tests.support import HEADGATE, STEADY, until
 from tests.work.conftest import JobBox

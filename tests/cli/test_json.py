@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
-from headgate.core.views import old_json_names
+from headgate.core.display import old_json_names
 from tests.cli.golden.compare import Ask, asking, check
 from tests.cli.showing import MAPS, VERBS, scene, show, timeless
 from tests.support import HEADGATE, Box

@@ -12,9 +12,9 @@ import pytest
 from headgate import Gate
 from headgate.cli import draw, limits
 from headgate.cli.events import event_line
+from headgate.core.display import json_shapes
+from headgate.core.display.snapshots import Event, PoolStatus, UpstreamStatus
 from headgate.core.times import Ms, Seconds
-from headgate.core.views import json_shapes
-from headgate.core.views.snapshots import Event, PoolStatus, UpstreamStatus
 from tests.cli.golden.compare import Ask, asking, check, timeless
 from tests.support import LONG, Box, Program, until
 

@@ -19,9 +19,8 @@ import pytest
 
 from headgate import Gate, HeadgateError
 from headgate.cli import capacity, draw, queue, status, why
-from headgate.core.times import Ms, Seconds
-from headgate.core.views import json_shapes
-from headgate.core.views.snapshots import (
+from headgate.core.display import json_shapes
+from headgate.core.display.snapshots import (
     Capacity,
     Past,
     PoolStatus,
@@ -31,6 +30,7 @@ from headgate.core.views.snapshots import (
     UpstreamStatus,
     Waiting,
 )
+from headgate.core.times import Ms, Seconds
 from tests.cli.golden.compare import Ask, asking, check, timeless
 from tests.support import HEADGATE, LONG, Box
 

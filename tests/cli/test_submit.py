@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.views import json_shapes
+from headgate.core.display import json_shapes
 from tests.cli.golden.compare import Ask, asking
 from tests.support import HEADGATE, STEADY
 from tests.work.conftest import JobBox

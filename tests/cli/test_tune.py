@@ -11,7 +11,7 @@ import pytest
 
 from headgate.config import load
 from headgate.config.template import TEMPLATE
-from headgate.core.views.snapshots import PoolStatus
+from headgate.core.display.snapshots import PoolStatus
 from tests.cli.golden.compare import Ask, asking, check
 from tests.support import HEADGATE, LONG, Box
 

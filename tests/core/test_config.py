@@ -15,8 +15,8 @@ from headgate.config import GRACE, Config, Watched, default_path, find, load
 from headgate.config.check import parse
 from headgate.config.template import TEMPLATE
 from headgate.core.admission.pools import COOLDOWN, DEFAULTS, LEARN, Declared, UsageSource, book
+from headgate.core.agents.run_limits import JobTerms, Terms
 from headgate.core.host.pressure import AGENT_MEMORY
-from headgate.core.jobs.run_limits import JobTerms, Terms
 from headgate.core.times import Ms
 from headgate.errors import ConfigError
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from headgate.config import load
 from headgate.config.check import parse
-from headgate.core.amounts import parse_size
-from headgate.core.jobs.run_limits import JobTerms, Terms
+from headgate.core.agents.run_limits import JobTerms, Terms
+from headgate.core.quantities import parse_size
 from headgate.core.times import Ms
 from headgate.errors import ConfigError, UsageError
 

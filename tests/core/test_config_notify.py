@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.config.check import parse
+from headgate.core.display.snapshots import Event
 from headgate.core.notification_targets import ALL, FAILED, KINDS, MISSED, USUAL, Only, Target
 from headgate.core.times import Ms
-from headgate.core.views.snapshots import Event
 from headgate.errors import ConfigError
 
 ONE_WAY = "expected one of command, url, url_env, apprise or apprise_env"

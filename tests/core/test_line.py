@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headgate.core.admission.next_in_line import Granted, Head, Order, Outcome, decisions, too_heavy
 from headgate.core.admission.pools import Pool
 from headgate.core.admission.seats import Need, Reason, Use, blocked_by, ceiling
-from headgate.core.amounts import priority_class
+from headgate.core.quantities import priority_class
 from headgate.core.times import Ms
 
 INTERACTIVE, NORMAL, BACKGROUND = 10, 0, -10

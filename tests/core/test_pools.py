@@ -22,7 +22,7 @@ from headgate.core.admission.pools import (
     parse_view,
     read_view,
 )
-from headgate.core.keys import HOST, NO_KEY
+from headgate.core.key_patterns import HOST, NO_KEY
 from headgate.core.learning.control_law import Learned, begin
 from headgate.core.rate_limits import Rates
 from headgate.core.stored_text.contents import LEARNED

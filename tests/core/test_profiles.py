@@ -23,7 +23,7 @@ from headgate.core.agents.find_profile import (
     read,
     resume,
 )
-from headgate.core.keys import parse_key
+from headgate.core.key_patterns import parse_key
 from headgate.errors import ConfigError
 
 ALL = all_profiles(load(None))

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.core import rate_limits
-from headgate.core.amounts import MOST
+from headgate.core.quantities import MOST
 from headgate.core.rate_limits import MINUTE, Meter, Rates, Slot
 from headgate.core.stored_text.contents import METER, full_meter
 from headgate.core.stored_text.formats import Unreadable

@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.admission.candidates import Plan, Verdict
-from headgate.core.notification_targets import Target
-from headgate.core.times import Ms, Seconds
-from headgate.core.views import json_shapes, old_json_names
-from headgate.core.views.snapshots import (
+from headgate.core.display import json_shapes, old_json_names
+from headgate.core.display.snapshots import (
     AttemptStatus,
     Capacity,
     Event,
@@ -25,6 +23,8 @@ from headgate.core.views.snapshots import (
     UpstreamStatus,
     Waiting,
 )
+from headgate.core.notification_targets import Target
+from headgate.core.times import Ms, Seconds
 from headgate.errors import UsageError
 from headgate.notify import lacks, message
 

@@ -8,11 +8,11 @@ from headgate.config.check import parse
 from headgate.core.admission.next_in_line import Head, keep_seats, obstacles
 from headgate.core.admission.pools import AUTO, Declared, Pool, Tuned, book
 from headgate.core.admission.seats import Need, Use, blocked_by
-from headgate.core.amounts import MOST, parse_size, show_size
+from headgate.core.display.snapshots import explain
 from headgate.core.host import pressure
 from headgate.core.host.pressure import GIB, Care, Host
+from headgate.core.quantities import MOST, parse_size, show_size
 from headgate.core.times import Ms
-from headgate.core.views.snapshots import explain
 from headgate.errors import ConfigError, UsageError
 
 MIB = 2**20

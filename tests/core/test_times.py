@@ -7,7 +7,7 @@ from typing import assert_type
 
 import pytest
 
-from headgate.core.amounts import show_duration, show_seconds
+from headgate.core.quantities import show_duration, show_seconds
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, ms_up, seconds
 
 WAIT, SPAN = Ms(1_500), Seconds(2.5)

@@ -3,9 +3,9 @@
 import pytest
 
 from headgate.core.admission.seats import Reason
-from headgate.core.amounts import FOREVER
+from headgate.core.display.snapshots import PoolStatus, UpstreamStatus, explain
+from headgate.core.quantities import FOREVER
 from headgate.core.times import Ms, Seconds
-from headgate.core.views.snapshots import PoolStatus, UpstreamStatus, explain
 
 NOW = Ms(1_000_000)
 

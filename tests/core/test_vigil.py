@@ -11,10 +11,10 @@ from headgate.config import load
 from headgate.config.profiles import BUILTIN, all_profiles
 from headgate.core.agents.agent_watch import Terms, Verdict, Vigil
 from headgate.core.agents.find_profile import GENERIC, Profile
+from headgate.core.agents.run_limits import JobTerms, judge
 from headgate.core.answers.answer_rules import Rule
 from headgate.core.answers.builtin_rules import BUILTIN as RULES
 from headgate.core.answers.signals import CONCURRENCY, QUOTA, RATE
-from headgate.core.jobs.run_limits import JobTerms, judge
 from headgate.core.times import Ms, Seconds
 
 PROFILES = {profile.name: profile for profile in all_profiles(load(None))} | {"": GENERIC}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headgate import Gate, HoldExpiredError, Lease, NoRoomError, StoreFullError
-from headgate.gate.operation import Operation
+from headgate.gate.transactions.operation import Operation
 from headgate.ledger.transaction.ledger import Ledger
 from tests.support import LONG, Box, until, until_async
 

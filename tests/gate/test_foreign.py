@@ -11,8 +11,8 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from headgate.gate.foreign import _LONGEST, Ours, count, is_headgate
-from headgate.gate.strays import MARK
+from headgate.gate.host.foreign_agents import _LONGEST, Ours, count, is_headgate
+from headgate.gate.liveness.process_marks import MARK
 from tests.support import HEADGATE, Box, Program, end, gone, until
 
 OPUS = "anthropic/claude-opus-*"
@@ -152,7 +152,7 @@ def test_zombies_are_none(field: Field) -> None:
 def test_this_process_is_none(field: Field) -> None:
     """Whoever looks is not counted, whatever its own command line says."""
     code = (
-        "from headgate.gate.foreign import Ours, count; import sys; "
+        "from headgate.gate.host.foreign_agents import Ours, count; import sys; "
         "print(count({'x': (sys.argv[1],)}, Ours())['x'])"
     )
     program = field.box.start(sys.executable, "-c", code, field.model)

@@ -16,8 +16,8 @@ import pytest
 
 from headgate import Gate
 from headgate.errors import HeadgateError, NoRoomError, StoreFullError
-from headgate.gate.jobs import draft
-from headgate.gate.transactor import _catch_up_on_time
+from headgate.gate.submit_jobs import draft
+from headgate.gate.transactions.group_commit import _catch_up_on_time
 from headgate.ledger.transaction.rows import Tx
 from headgate.store.memory import _Rows
 

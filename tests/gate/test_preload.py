@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from headgate.gate import preload
-from headgate.gate.preload import PACKAGES, Preloader
+from headgate.gate.liveness import preload_modules
+from headgate.gate.liveness.preload_modules import PACKAGES, Preloader
 from tests.support import Box
 
-HOME = Path(preload.__file__).parents[1]
+HOME = Path(preload_modules.__file__).parents[2]
 LOADED = """
 def missing():
     return [name for name in sys.argv[1:] if name not in sys.modules]
@@ -42,18 +42,18 @@ def test_a_member_loads_everything_soon(box: Box) -> None:
 
 def test_no_other_versions_files_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process whose files were replaced loads no more of them than it needs."""
-    monkeypatch.setattr(preload, "_done", set())
-    monkeypatch.setattr(preload, "_OURS", (1, 1))
+    monkeypatch.setattr(preload_modules, "_done", set())
+    monkeypatch.setattr(preload_modules, "_OURS", (1, 1))
     monkeypatch.delitem(sys.modules, "headgate.config.template", raising=False)
-    preload.preload()
+    preload_modules.preload()
     assert "headgate.config.template" not in sys.modules
 
 
 def test_a_process_that_ends_at_once_loads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever leaves soon waits for nothing and loads nothing."""
     loaded: list[object] = []
-    monkeypatch.setattr(preload, "_done", set())
-    monkeypatch.setattr(preload, "import_module", loaded.append)
+    monkeypatch.setattr(preload_modules, "_done", set())
+    monkeypatch.setattr(preload_modules, "import_module", loaded.append)
     preloader = Preloader()
     preloader.start()
     begun = time.monotonic()
@@ -65,7 +65,7 @@ def test_a_process_that_ends_at_once_loads_nothing(monkeypatch: pytest.MonkeyPat
 
 def test_nobody_forks_while_a_module_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A child that was forked in the midst of it could never load that module."""
-    monkeypatch.setattr(preload, "_done", set())
+    monkeypatch.setattr(preload_modules, "_done", set())
     preloader = Preloader()
     preloader.start()
     preloader.stop()
@@ -73,7 +73,7 @@ def test_nobody_forks_while_a_module_is_loaded(monkeypatch: pytest.MonkeyPatch) 
     order: list[str] = []
 
     def load() -> None:
-        with preload._importing:
+        with preload_modules._importing:
             held.set()
             let_go.wait(0.2)
             order.append("loaded")

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from headgate import Gate, NoRoomError, UsageError, WaitTimeoutError
-from headgate.core.views.snapshots import Waiting
+from headgate.core.display.snapshots import Waiting
 from tests.gate.conftest import Opener
 from tests.support import Box, pool_of, until
 from tests.usage.server import Peer, Server, answer

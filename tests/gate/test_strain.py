@@ -9,7 +9,7 @@ import pytest
 from headgate import Gate, NoRoomError
 from headgate.core.admission.seats import Reason
 from headgate.core.host.pressure import GIB, Care, Host
-from headgate.gate.strain import Gauge, read, strained
+from headgate.gate.host.memory_and_load import Gauge, read, strained
 from tests.gate.conftest import Opener
 from tests.support import LONG, Box, pool_of, until
 

@@ -8,7 +8,7 @@ import pytest
 
 from headgate import Gate, NoRoomError
 from headgate.core.times import Ms
-from headgate.gate import poller
+from headgate.gate import usage_poller
 from headgate.ledger.watch_duty import Plan
 from tests.gate.conftest import Opener
 from tests.support import HEADGATE, LONG, Box, pool_of, until
@@ -97,7 +97,7 @@ def test_a_function_that_hangs_is_not_waited_for(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a while the limit counts as if there were no function, and people are told."""
-    monkeypatch.setattr(poller, "_TIMEOUT", 0.2)
+    monkeypatch.setattr(usage_poller, "_TIMEOUT", 0.2)
     go = threading.Event()
     calls = []
 
@@ -215,7 +215,7 @@ def test_who_has_the_key_asks_for_who_has_not(box: Box, provider: Server) -> Non
 @pytest.mark.usefixtures("provider")
 def test_a_key_that_nobody_has(open_gate: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the end the limit counts, and people are told what is missing; once."""
-    monkeypatch.setattr(poller, "_PATIENCE", 500)
+    monkeypatch.setattr(usage_poller, "_PATIENCE", 500)
     gate = open_gate()
     lease = gate.slot("u/m", timeout=LONG).acquire()
     upstream = pool_of(gate, "u").upstream

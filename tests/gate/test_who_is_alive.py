@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol
 import pytest
 
 from headgate.core.times import Ms
-from headgate.gate.roll import FolderRoll, HomeRoll
-from headgate.gate.strays import MARK
+from headgate.gate.liveness.member_pipes import FolderRoll, HomeRoll
+from headgate.gate.liveness.process_marks import MARK
 from headgate.ledger.transaction.rows import Census, Member
 from headgate.sim.census import SimulatedCensus
 from tests.support import until
@@ -77,7 +77,7 @@ STRANGERS = {
 _MEMBER = """
 import os, subprocess, sys
 from pathlib import Path
-from headgate.gate.roll import FolderRoll
+from headgate.gate.liveness.member_pipes import FolderRoll
 roll = FolderRoll(Path(sys.argv[1]))
 roll.join()
 program = "import sys; print(flush=True); sys.stdin.read()"
@@ -266,7 +266,7 @@ def test_every_implementer_is_in_the_suite() -> None:
         if "    def listening(self, member: str)" in path.read_text() and path != Path(__file__)
     }
     assert found == {
-        "src/headgate/gate/roll.py",
+        "src/headgate/gate/liveness/member_pipes.py",
         "src/headgate/ledger/transaction/rows.py",
         "src/headgate/sim/census.py",
     }

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import pytest
 
 from headgate.core.admission.pools import Declared
+from headgate.core.display.snapshots import PoolStatus
 from headgate.core.times import Ms, Seconds
-from headgate.core.views.snapshots import PoolStatus
 from headgate.ledger import limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request

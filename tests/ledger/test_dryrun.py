@@ -14,9 +14,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from headgate.core.admission.pools import Declared
-from headgate.core.keys import matches
+from headgate.core.display.snapshots import explain
+from headgate.core.key_patterns import matches
 from headgate.core.times import Ms
-from headgate.core.views.snapshots import explain
 from headgate.errors import TooHeavyError
 from headgate.ledger import limits_by_hand, release
 from headgate.ledger.admission import admit

@@ -9,7 +9,7 @@ from headgate.core.jobs.job import End, Outcome
 from headgate.core.jobs.states import ENDED
 from headgate.core.times import Ms
 from headgate.errors import UsageError
-from headgate.gate import max_hold
+from headgate.gate.liveness import max_hold
 from headgate.ledger import job_timers, release
 from headgate.ledger.jobs import by_hand
 from headgate.ledger.jobs.lifecycle import MAX_HOLD

@@ -23,7 +23,7 @@ from headgate.core.answers.signals import (
     Reading,
     Signal,
 )
-from headgate.core.keys import matches
+from headgate.core.key_patterns import matches
 from headgate.core.learning.control_law import Learned
 from headgate.core.learning.usage_readings import Sight
 from headgate.core.stored_text.contents import SIGHT, read_sent

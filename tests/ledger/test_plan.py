@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from headgate.core.admission.pools import Declared
+from headgate.core.display.snapshots import explain
 from headgate.core.times import Ms
-from headgate.core.views.snapshots import explain
 from headgate.errors import TooHeavyError
 from headgate.ledger import limits_by_hand
 from headgate.ledger.admission import admit

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from headgate.core.admission.lease_events import PENDING
 from headgate.core.admission.pools import Declared, Tuned, UsageSource, sound
-from headgate.core.amounts import FOREVER
 from headgate.core.answers.signals import ACCEPTED, CONCURRENCY
 from headgate.core.host.pressure import Host
+from headgate.core.quantities import FOREVER
 from headgate.core.stored_text import contents
 from headgate.core.stored_text.formats import Shape, Unreadable
 from headgate.core.times import Ms, Seconds

@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Any
 
+from headgate.core.display.snapshots import JobStatus
 from headgate.core.jobs.job import End, Job, Outcome, Spec
 from headgate.core.times import Seconds
-from headgate.core.views.snapshots import JobStatus
 from headgate.ledger import job_timers
 from headgate.ledger.jobs import lifecycle
 from headgate.ledger.jobs.lifecycle import Draft

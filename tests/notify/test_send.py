@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from headgate.core.display.snapshots import Event
 from headgate.core.notification_targets import Target
 from headgate.core.times import Ms, Seconds
-from headgate.core.views.snapshots import Event
 from headgate.notify import lacks, message, try_out, where
 from headgate.notify.outcome import Failed, Grip, Sent
 from headgate.notify.send import send

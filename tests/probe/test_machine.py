@@ -10,7 +10,7 @@ import pytest
 from headgate.core.host.pressure import GIB, Host
 from headgate.core.times import Seconds
 from headgate.errors import HeadgateError
-from headgate.gate.strays import family
+from headgate.gate.liveness.process_marks import family
 from headgate.probe.copies import Bounds, run_round
 from headgate.probe.machine import Found, Terms, probe_machine
 from tests.support import gone, until

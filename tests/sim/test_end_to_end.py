@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from headgate import Gate
-from headgate.core.views.snapshots import Event, PoolStatus, Waiting
+from headgate.core.display.snapshots import Event, PoolStatus, Waiting
 from headgate.sim import journal
 from headgate.sim.journal import Line, most_at_once, refusals
 from headgate.sim.serve import account_of

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from headgate.core.answers.signals import ACCEPTED, CONCURRENCY, Signal
-from headgate.gate import max_hold
 from headgate.gate.cancel import _ask_to_end
+from headgate.gate.liveness import max_hold
 from headgate.ledger import job_timers
 from headgate.ledger.jobs import by_hand, lifecycle
 from headgate.ledger.learning import apply_signals

@@ -12,8 +12,8 @@ import pytest
 
 from headgate import Gate
 from headgate.config import Watched
-from headgate.gate.jobs import draft
 from headgate.gate.lease import Lease
+from headgate.gate.submit_jobs import draft
 from tests.store.far import FarStore, Trip
 from tests.support import until
 

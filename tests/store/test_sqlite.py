@@ -19,8 +19,8 @@ import pytest
 
 from headgate import Gate
 from headgate.core.admission.lease_events import PENDING
+from headgate.core.display.snapshots import PoolStatus, Status
 from headgate.core.times import Ms, Seconds
-from headgate.core.views.snapshots import PoolStatus, Status
 from headgate.errors import (
     NoRoomError,
     StoreCorruptError,

@@ -59,7 +59,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("src", "shims"):
+        caches = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, source / name, ignore=caches)
     words = ("wheel", "--no-index", "--no-deps", "--no-build-isolation", "-w", str(folder))
     subprocess.run([*_PIP, *words, str(source)], check=True)
     (found,) = folder.glob("*.whl")

@@ -3,17 +3,44 @@
 It is run with either version's modules on the same store, so it uses only what both have, and its
 clock is what it is told.
 """
+# ruff: noqa: E402 - the modules of the version before get their new names first
 
 import json
 import sys
 import traceback
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+MOVED = {
+    "headgate.core.admission.pools": "headgate.core.pools",
+    "headgate.core.answers.signals": "headgate.core.signals",
+    "headgate.core.host.pressure": "headgate.core.strain",
+    "headgate.gate.liveness.member_pipes": "headgate.gate.roll",
+    "headgate.ledger.limits_by_hand": "headgate.ledger.tune",
+    "headgate.ledger.release": "headgate.ledger.leave",
+    "headgate.ledger.admission.admit": "headgate.ledger.admit",
+    "headgate.ledger.learning.apply_signals": "headgate.ledger.learn",
+    "headgate.ledger.learning.upstream_state": "headgate.ledger.upstream",
+    "headgate.ledger.transaction.host_pressure": "headgate.ledger.strain",
+    "headgate.ledger.transaction.ledger": "headgate.ledger.ledger",
+    "headgate.ledger.transaction.rows": "headgate.ledger.rows",
+}
+"""Modules of this version, and what they were called in the version before."""
+
+if find_spec("headgate.core.strain") is not None:  # these are the modules of the version before
+    for now, before in MOVED.items():
+        package, _, name = now.rpartition(".")
+        folder = sys.modules.setdefault(package, ModuleType(package))
+        sys.modules[now] = import_module(before)
+        setattr(folder, name, sys.modules[now])
 
 from headgate.core.admission.pools import Declared, UsageSource
 from headgate.core.answers.signals import Reading, Signal
 from headgate.core.host.pressure import Host
-from headgate.gate.roll import HomeRoll
+from headgate.gate.liveness.member_pipes import HomeRoll
 from headgate.ledger import limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.learning import apply_signals, upstream_state

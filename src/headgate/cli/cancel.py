@@ -3,9 +3,9 @@
 from argparse import ArgumentParser, Namespace
 
 from headgate.cli.common import open_anyway, parse_id, print_json, say
-from headgate.core.amounts import parse_duration
+from headgate.core.display import json_shapes, old_json_names
+from headgate.core.quantities import parse_duration
 from headgate.core.times import seconds
-from headgate.core.views import json_shapes, old_json_names
 from headgate.errors import HeadgateError
 
 

@@ -4,8 +4,8 @@ from argparse import ArgumentParser, Namespace
 
 from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json
-from headgate.core.amounts import show_seconds
-from headgate.core.views.snapshots import Capacity
+from headgate.core.display.snapshots import Capacity
+from headgate.core.quantities import show_seconds
 from headgate.errors import NoRoomError
 
 
@@ -28,7 +28,7 @@ def run(args: Namespace) -> int:
     with open_gate(args) as gate:
         capacity = gate.capacity(args.key, priority=args.priority)
     if args.json:
-        from headgate.core.views import json_shapes, old_json_names
+        from headgate.core.display import json_shapes, old_json_names
 
         print_json(json_shapes.document(json_shapes.capacity(capacity)), old_json_names.CAPACITY)
     else:

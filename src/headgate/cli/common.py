@@ -12,7 +12,7 @@ from headgate.gate import Gate
 from headgate.store import open_store
 
 if TYPE_CHECKING:
-    from headgate.core.views.old_json_names import Old
+    from headgate.core.display.old_json_names import Old
 
 _LONGEST_NOTE = 200
 
@@ -40,7 +40,7 @@ def print_json(found: object, old: "Old | None" = None) -> None:
     The names that it had before are printed with it, and a warning, unless only the new ones are
     wanted.
     """
-    from headgate.core.views.json_shapes import encode
+    from headgate.core.display.json_shapes import encode
 
     shown = with_old_names(found, old)
     print(encode(shown, indent=2 if sys.stdout.isatty() else None))
@@ -52,14 +52,14 @@ def with_old_names(found: object, old: "Old | None") -> object:
     """A document as scripts of before expect it, unless only the new names are wanted."""
     if old is None or wants_only_new():
         return found
-    from headgate.core.views.old_json_names import restore
+    from headgate.core.display.old_json_names import restore
 
     return restore(found, old)
 
 
 def wants_only_new() -> bool:
     """Whether only the new names are wanted; refuses what HEADGATE_SCHEMA must not be."""
-    from headgate.core.views.json_shapes import VARIABLE, only_new
+    from headgate.core.display.json_shapes import VARIABLE, only_new
 
     return only_new(os.environ.get(VARIABLE, ""))
 
@@ -67,7 +67,7 @@ def wants_only_new() -> bool:
 def warn_of_old_messages() -> None:
     """Say of notifications what is said of other JSON; who delivers has a HEADGATE_SCHEMA too."""
     if not wants_only_new():
-        from headgate.core.views.old_json_names import MESSAGE
+        from headgate.core.display.old_json_names import MESSAGE
 
         warn_of_old_names(MESSAGE, "what [[notify]] tells: ")
 

@@ -10,10 +10,10 @@ from headgate.cli.common import print_json, say, warn_of_old_messages
 from headgate.cli.limits import COLUMNS, in_order, row
 from headgate.config import Config, find, load
 from headgate.core.admission.pools import Pool, UsageSource, book, parse_view
-from headgate.core.amounts import show_duration
+from headgate.core.display import json_shapes
+from headgate.core.display.snapshots import PoolStatus
+from headgate.core.quantities import show_duration
 from headgate.core.times import Seconds, seconds
-from headgate.core.views import json_shapes
-from headgate.core.views.snapshots import PoolStatus
 from headgate.errors import ConfigError
 
 

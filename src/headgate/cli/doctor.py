@@ -10,7 +10,7 @@ from typing import Any
 
 from headgate.cli import draw
 from headgate.cli.common import print_json
-from headgate.core.views import json_shapes, old_json_names
+from headgate.core.display import json_shapes, old_json_names
 from headgate.doctor import NOTE, OK, PROBLEM, WARNING, Finding, Report, examine
 
 _MARKS = {OK: ("✓", "+"), NOTE: ("·", "-"), WARNING: ("!", "!"), PROBLEM: ("✗", "x")}

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from headgate.cli import draw
 from headgate.cli.common import open_anyway, wants_only_new, warn_of_old_names, with_old_names
 from headgate.cli.queue import whole
-from headgate.core.views import old_json_names
-from headgate.core.views.json_shapes import document, encode
-from headgate.core.views.json_shapes import event as event_json
-from headgate.core.views.snapshots import Event
+from headgate.core.display import old_json_names
+from headgate.core.display.json_shapes import document, encode
+from headgate.core.display.json_shapes import event as event_json
+from headgate.core.display.snapshots import Event
 
 _BATCH = 1_000
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from headgate.cli.common import open_anyway, parse_id, print_json, say
 from headgate.cli.submit import describe
-from headgate.core.views import json_shapes, old_json_names
+from headgate.core.display import json_shapes, old_json_names
 from headgate.errors import HeadgateError
-from headgate.gate.jobs import Jobs
+from headgate.gate.submit_jobs import Jobs
 
 
 def add_ids(parser: ArgumentParser) -> None:

@@ -7,11 +7,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headgate.core.amounts import parse_duration, shown
+from headgate.core.quantities import parse_duration, shown
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import UsageError
 from headgate.gate import Gate
-from headgate.gate.jobs import draft
+from headgate.gate.submit_jobs import draft
 from headgate.ledger.jobs.lifecycle import Draft
 
 _FIELDS = (

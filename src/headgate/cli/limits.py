@@ -7,11 +7,11 @@ from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json, say
 from headgate.cli.status import SOURCES
 from headgate.core.admission.pools import LEARN, OFF
-from headgate.core.amounts import parse_duration, parse_limit, show_duration, show_seconds
-from headgate.core.keys import HOST, parse_pattern
+from headgate.core.display import json_shapes
+from headgate.core.display.snapshots import PoolStatus, Status
+from headgate.core.key_patterns import HOST, parse_pattern
+from headgate.core.quantities import parse_duration, parse_limit, show_duration, show_seconds
 from headgate.core.times import Seconds, seconds
-from headgate.core.views import json_shapes
-from headgate.core.views.snapshots import PoolStatus, Status
 from headgate.errors import UsageError
 from headgate.gate import Gate
 

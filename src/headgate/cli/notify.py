@@ -10,9 +10,9 @@ from typing import Any
 from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json, say, wants_only_new, warn_of_old_messages
 from headgate.config import find, load
+from headgate.core.display import json_shapes, old_json_names
 from headgate.core.notification_targets import Target
 from headgate.core.times import seconds
-from headgate.core.views import json_shapes, old_json_names
 from headgate.errors import UsageError
 
 _NONE = "no [[notify]] in the configuration; see docs/notifications.md"

@@ -4,8 +4,8 @@ from argparse import ArgumentParser, Namespace
 
 from headgate.cli.common import open_gate, parse_note, say
 from headgate.cli.limits import is_new
-from headgate.core.amounts import parse_duration, show_duration
-from headgate.core.keys import parse_pattern
+from headgate.core.key_patterns import parse_pattern
+from headgate.core.quantities import parse_duration, show_duration
 from headgate.errors import UsageError
 
 

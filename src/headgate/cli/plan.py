@@ -19,9 +19,9 @@ from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json
 from headgate.config.words import hide, label
 from headgate.core.admission.candidates import Candidate, KeyOf, Plan, Verdict, kind, read_candidate
-from headgate.core.amounts import CLASSES, parse_priority, show_seconds
+from headgate.core.display import json_shapes, old_json_names
 from headgate.core.named_tuple import NamedTuple
-from headgate.core.views import json_shapes, old_json_names
+from headgate.core.quantities import CLASSES, parse_priority, show_seconds
 from headgate.errors import UsageError
 
 _MOST = 1_000_000

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.cli import draw
 from headgate.cli.common import open_gate, print_json, say
-from headgate.core.amounts import parse_duration, shown
-from headgate.core.keys import HOST, parse_key, parse_pattern
+from headgate.core.display import json_shapes, old_json_names
+from headgate.core.key_patterns import HOST, parse_key, parse_pattern
+from headgate.core.quantities import parse_duration, shown
 from headgate.core.times import Seconds, seconds
-from headgate.core.views import json_shapes, old_json_names
 from headgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def run(args: Namespace) -> int:
 
 
 def _machine(args: Namespace, argv: list[str]) -> int:
-    from headgate.gate.strain import read
+    from headgate.gate.host.memory_and_load import read
     from headgate.probe import machine
     from headgate.runner.child import describe, find_program
 

@@ -3,9 +3,9 @@
 import sys
 from typing import TextIO
 
-from headgate.core.amounts import show_seconds
+from headgate.core.display.snapshots import Waiting
+from headgate.core.quantities import show_seconds
 from headgate.core.times import Seconds
-from headgate.core.views.snapshots import Waiting
 
 
 class Progress:

@@ -5,10 +5,10 @@ from argparse import ArgumentParser, Namespace
 
 from headgate.cli import draw
 from headgate.cli.common import open_anyway, print_json
-from headgate.core.amounts import CLASSES, parse_priority, show_seconds
+from headgate.core.display import json_shapes, old_json_names
+from headgate.core.display.snapshots import JobStatus, Queue, Running, Waiting
+from headgate.core.quantities import CLASSES, parse_priority, show_seconds
 from headgate.core.times import Seconds
-from headgate.core.views import json_shapes, old_json_names
-from headgate.core.views.snapshots import JobStatus, Queue, Running, Waiting
 from headgate.errors import UsageError
 from headgate.gate import Gate
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from headgate.cli.common import open_gate, parse_note, print_json, say
 from headgate.cli.limits import is_new
-from headgate.core.amounts import MOST, parse_duration, parse_limit, show_seconds, shown
 from headgate.core.answers.signals import (
     ACCEPTED,
     CONCURRENCY,
@@ -17,12 +16,13 @@ from headgate.core.answers.signals import (
     USAGE,
     parse_signal,
 )
-from headgate.core.keys import parse_pattern
+from headgate.core.display import json_shapes, old_json_names
+from headgate.core.display.snapshots import Event, PoolStatus
+from headgate.core.key_patterns import parse_pattern
+from headgate.core.quantities import MOST, parse_duration, parse_limit, show_seconds, shown
 from headgate.core.times import Seconds, seconds
-from headgate.core.views import json_shapes, old_json_names
-from headgate.core.views.snapshots import Event, PoolStatus
 from headgate.errors import UsageError
-from headgate.gate.strays import MARK
+from headgate.gate.liveness.process_marks import MARK
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from headgate.cli.common import open_gate, say
-from headgate.core.keys import parse_pattern
+from headgate.core.key_patterns import parse_pattern
 
 
 def arguments(parser: ArgumentParser) -> None:

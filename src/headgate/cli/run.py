@@ -6,7 +6,7 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 
 from headgate.cli.common import open_gate, say
 from headgate.cli.progress import Progress
-from headgate.core.amounts import parse_duration, shown
+from headgate.core.quantities import parse_duration, shown
 from headgate.core.times import Seconds, seconds
 from headgate.errors import CancelledWorkError, HeadgateError, UsageError
 

@@ -4,9 +4,9 @@ from argparse import ArgumentParser, Namespace
 
 from headgate.cli import draw
 from headgate.cli.common import open_anyway, print_json
-from headgate.core.amounts import show_duration, show_seconds
+from headgate.core.display.snapshots import PoolStatus, Status, UpstreamStatus
+from headgate.core.quantities import show_duration, show_seconds
 from headgate.core.times import Seconds
-from headgate.core.views.snapshots import PoolStatus, Status, UpstreamStatus
 
 SOURCES = {
     "default": "default",
@@ -40,7 +40,7 @@ def run(args: Namespace) -> int:
     with open_anyway(args) as gate:
         status = gate.status()
     if args.json:
-        from headgate.core.views import json_shapes, old_json_names
+        from headgate.core.display import json_shapes, old_json_names
 
         print_json(json_shapes.document(json_shapes.status(status)), old_json_names.STATUS)
     else:

@@ -6,9 +6,9 @@ from typing import Any
 
 from headgate.cli import jobwords
 from headgate.cli.common import open_gate, print_json, say
-from headgate.core.amounts import show_seconds
-from headgate.core.views import json_shapes, old_json_names
-from headgate.core.views.snapshots import JobStatus
+from headgate.core.display import json_shapes, old_json_names
+from headgate.core.display.snapshots import JobStatus
+from headgate.core.quantities import show_seconds
 from headgate.errors import UsageError
 from headgate.gate import Gate
 from headgate.ledger.jobs.lifecycle import Draft
@@ -67,7 +67,7 @@ def run(args: Namespace) -> int:
 
 def _warn(draft: Draft, gate: Gate) -> None:
     """Say which of the terms that were given may end a healthy agent."""
-    from headgate.core.jobs.run_limits import judge
+    from headgate.core.agents.run_limits import judge
 
     said: dict[str, Any] = dict(draft.spec.terms)
     if said:

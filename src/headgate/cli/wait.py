@@ -4,10 +4,10 @@ import time
 from argparse import ArgumentParser, Namespace
 
 from headgate.cli.common import open_anyway, parse_id, print_json, say
-from headgate.core.amounts import parse_duration
+from headgate.core.display import json_shapes, old_json_names
 from headgate.core.jobs.states import ENDED, Word
+from headgate.core.quantities import parse_duration
 from headgate.core.times import seconds
-from headgate.core.views import json_shapes, old_json_names
 
 FAILED = 1
 TOO_LONG = 124

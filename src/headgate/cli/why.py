@@ -6,10 +6,10 @@ from headgate.cli import draw
 from headgate.cli.common import open_anyway, parse_id, print_json
 from headgate.cli.events import event_line
 from headgate.cli.queue import with_output
-from headgate.core.amounts import show_seconds
-from headgate.core.keys import matches
-from headgate.core.views import json_shapes, old_json_names
-from headgate.core.views.snapshots import AttemptStatus, JobStatus, Past, Running, Waiting
+from headgate.core.display import json_shapes, old_json_names
+from headgate.core.display.snapshots import AttemptStatus, JobStatus, Past, Running, Waiting
+from headgate.core.key_patterns import matches
+from headgate.core.quantities import show_seconds
 from headgate.errors import UsageError
 
 

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 
 from headgate.cli.common import say, wants_only_new
-from headgate.core.views.snapshots import Event
+from headgate.core.display.snapshots import Event
 
 SHOWN = {
     "queued",

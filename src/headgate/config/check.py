@@ -10,9 +10,9 @@ from headgate.config.pool import judge_pool, read_adapt, read_cooldown, read_poo
 from headgate.config.values import TIME
 from headgate.config.words import Place, dotted, label, not_toml, shown
 from headgate.core.admission.pools import DEFAULTS, Declared
-from headgate.core.amounts import parse_duration
-from headgate.core.jobs.run_limits import JobTerms
-from headgate.core.keys import HOST, parse_pattern
+from headgate.core.agents.run_limits import JobTerms
+from headgate.core.key_patterns import HOST, parse_pattern
+from headgate.core.quantities import parse_duration
 from headgate.core.times import Ms
 from headgate.errors import ConfigError, UsageError
 

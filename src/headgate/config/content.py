@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headgate.core.admission.pools import Declared
-from headgate.core.jobs.run_limits import JobTerms
+from headgate.core.agents.run_limits import JobTerms
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from headgate.config.notes import Notes
 from headgate.config.values import duration, whole
-from headgate.core.amounts import LONGEST, parse_duration, parse_size, show_duration
-from headgate.core.jobs.run_limits import JobTerms, Terms, judgements
+from headgate.core.agents.run_limits import JobTerms, Terms, judgements
+from headgate.core.quantities import LONGEST, parse_duration, parse_size, show_duration
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 

@@ -7,7 +7,7 @@ from headgate.config.notes import OF_HOST, UPSTREAM, Notes
 from headgate.config.values import TIME, Refused, choice, duration, listed, number, whole
 from headgate.config.words import Place, shown
 from headgate.core.admission.pools import ADAPT, AUTO, LEARN, OFF, UNLIMITED, Declared, UsageSource
-from headgate.core.amounts import CLASSES, parse_duration, parse_limit, parse_size, show_duration
+from headgate.core.quantities import CLASSES, parse_duration, parse_limit, parse_size, show_duration
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from headgate.core.amounts import parse_duration
+from headgate.core.quantities import parse_duration
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 

@@ -5,10 +5,10 @@ fits too; an event that lacks such a field does not pass. `missed`, which says t
 lost, passes always.
 """
 
-from headgate.core.keys import glob, matches
+from headgate.core.display.snapshots import Event
+from headgate.core.key_patterns import glob, matches
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
-from headgate.core.views.snapshots import Event
 
 MISSED = "missed"
 FAILED = "notify_failed"

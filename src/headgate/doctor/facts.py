@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 from headgate.config import Config, Defaults
+from headgate.core.display.snapshots import Status
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms, Seconds, ms
-from headgate.core.views.snapshots import Status
 from headgate.doctor.finding import Finding, note, ok, problem
 from headgate.errors import HeadgateError
 from headgate.gate import Gate

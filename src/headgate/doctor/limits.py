@@ -1,9 +1,9 @@
 """What each pool's limit is, and where it comes from."""
 
-from headgate.core.amounts import show_seconds
-from headgate.core.keys import HOST
+from headgate.core.display.snapshots import PoolStatus, Status
+from headgate.core.key_patterns import HOST
+from headgate.core.quantities import show_seconds
 from headgate.core.times import Seconds
-from headgate.core.views.snapshots import PoolStatus, Status
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import NOTE, OK, WARNING, Finding, warning
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from headgate.core.named_tuple import NamedTuple
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import Finding, note, ok, warning
-from headgate.gate.foreign import ancestors, command_lines, is_headgate
-from headgate.gate.strays import MARK
+from headgate.gate.host.foreign_agents import ancestors, command_lines, is_headgate
+from headgate.gate.liveness.process_marks import MARK
 
 if TYPE_CHECKING:
     import psutil

@@ -7,7 +7,7 @@ models. Where it is in doubt, `covers` says no.
 import re
 from functools import lru_cache
 
-from headgate.core.keys import HOST
+from headgate.core.key_patterns import HOST
 
 
 def covers(wide: str, narrow: str) -> bool:

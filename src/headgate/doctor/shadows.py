@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from headgate.core.keys import HOST, matches
-from headgate.core.views.snapshots import PoolStatus
+from headgate.core.display.snapshots import PoolStatus
+from headgate.core.key_patterns import HOST, matches
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import Finding, note, warning
 from headgate.doctor.patterns import covers, overlap

@@ -11,11 +11,11 @@ from shlex import quote
 
 from headgate import __version__
 from headgate.config.words import label
-from headgate.core.amounts import show_duration
+from headgate.core.quantities import show_duration
 from headgate.core.times import Ms
 from headgate.doctor.facts import Facts, Seen
 from headgate.doctor.finding import Finding, note, ok, problem, warning
-from headgate.gate.roll import FolderRoll
+from headgate.gate.liveness.member_pipes import FolderRoll
 
 _OLDEST = (3, 51, 3)
 """The first SQLite that does not corrupt a log which two connections write at the same time."""

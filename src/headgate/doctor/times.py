@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from headgate.core.amounts import show_duration, show_seconds
-from headgate.core.keys import matches
+from headgate.core.display.snapshots import PoolStatus
+from headgate.core.key_patterns import matches
+from headgate.core.quantities import show_duration, show_seconds
 from headgate.core.times import Ms, ms
-from headgate.core.views.snapshots import PoolStatus
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import Finding, note, ok, warning
 from headgate.doctor.patterns import covers

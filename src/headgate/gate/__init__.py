@@ -1,24 +1,16 @@
 """The runtime of one process: it opens a store, takes part in the line, and holds leases.
 
-A process takes part in a store through its `runtime`, which is put together from these parts, each
-with one owner; those further down use those further up.
+A program sees `gate`, `slot` and `lease`; the command line also `submit_jobs`, `worker_side`,
+`plan_ahead`, `cancel` and `notification_feed`. All of them use one `runtime`, which puts these
+together. Each has one owner, and those further down use those further up.
 
-delivery      how outcomes reach whoever asked
-strays        programs that carry a lease's mark, wherever they ended up
-roll          who is alive, told by the kernel; how to wake one another
-operation     what a program wants done inside a transaction, and who takes part in every one
-lease         the seats a program holds, and how they are given back
-acquisition   the request for them, from asking to its end
-holdings      what this process waits for and what it holds
-background    the one thread, which sleeps until something happens
-transactor    group commit: everybody's operations in as few transactions as possible
-membership    this process among the others: alive, woken, waking
-watcher       what it looks out for while it waits
-poller        asks providers what they count
-runtime       all of these, put together
-slot          the wait for seats: `async with gate.slot(…)`, or plain `with`
-gate          the face for programs
-jobs          the face for those who hand in work, and crew, for those who do it
+    transactions       operations, gathered by a background thread and committed together
+    liveness           who is alive, told by the kernel, and how to wake one another
+    host               memory, load, and agents that headgate did not start
+    acquisition        a request for seats, from asking to its end
+    waiting_and_held   what this process waits for and what it holds
+    live_settings      the configuration, followed while it changes
+    usage_poller       asks providers for their own count
 """
 
 from headgate.gate.gate import Gate

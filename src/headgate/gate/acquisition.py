@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from headgate.core.display.snapshots import Waiting
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds, seconds
-from headgate.core.views.snapshots import Waiting
 from headgate.errors import NoRoomError
-from headgate.gate.delivery import call_in, call_safely
 from headgate.gate.lease import Lease, LeaseOwner
-from headgate.gate.operation import About, Operation
+from headgate.gate.transactions.deliver_outcomes import call_in, call_safely
+from headgate.gate.transactions.operation import About, Operation
 from headgate.ledger import release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request

@@ -9,8 +9,8 @@ from headgate.core.admission.lease_events import EndCause, EndRequest
 from headgate.core.jobs.job import load
 from headgate.core.times import Seconds, ms_up, seconds
 from headgate.errors import HeadgateError, UsageError
+from headgate.gate.liveness.process_marks import carriers, end, programs
 from headgate.gate.runtime import Runtime
-from headgate.gate.strays import carriers, end, programs
 from headgate.ledger import release
 from headgate.ledger.jobs import by_hand
 from headgate.ledger.transaction.ledger import Ledger

@@ -19,21 +19,8 @@ from typing import TYPE_CHECKING, Self
 from headgate import config as configuration
 from headgate.core.admission.pools import LEARN, parse_view
 from headgate.core.admission.seats import Reason
-from headgate.core.amounts import (
-    parse_duration,
-    parse_limit,
-    parse_priority,
-    parse_task,
-    parse_tokens,
-    parse_weight,
-    priority_class,
-    shown,
-)
 from headgate.core.answers.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
-from headgate.core.host.pressure import Care
-from headgate.core.keys import HOST, NO_KEY, parse_key, parse_pattern
-from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
-from headgate.core.views.snapshots import (
+from headgate.core.display.snapshots import (
     Capacity,
     Event,
     JobStatus,
@@ -43,14 +30,27 @@ from headgate.core.views.snapshots import (
     Status,
     Waiting,
 )
+from headgate.core.host.pressure import Care
+from headgate.core.key_patterns import HOST, NO_KEY, parse_key, parse_pattern
+from headgate.core.quantities import (
+    parse_duration,
+    parse_limit,
+    parse_priority,
+    parse_task,
+    parse_tokens,
+    parse_weight,
+    priority_class,
+    shown,
+)
+from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
 from headgate.errors import HeadgateError, UsageError
+from headgate.gate.host.memory_and_load import strained
 from headgate.gate.lease import Lease
-from headgate.gate.operation import Operation
+from headgate.gate.live_settings import Settings, Source
+from headgate.gate.liveness.process_marks import MARK
 from headgate.gate.runtime import Runtime
-from headgate.gate.settings import Settings, Source
 from headgate.gate.slot import Slot
-from headgate.gate.strain import strained
-from headgate.gate.strays import MARK
+from headgate.gate.transactions.operation import Operation
 from headgate.ledger import limits_by_hand
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals
@@ -61,11 +61,11 @@ from headgate.store import Store, open_store
 if TYPE_CHECKING:
     from headgate.core.admission.candidates import Candidate, Plan
     from headgate.core.agents.find_profile import Profile
+    from headgate.core.agents.run_limits import JobTerms
     from headgate.core.answers.answer_rules import Rule
-    from headgate.core.jobs.run_limits import JobTerms
-    from headgate.gate.crew import Crew
-    from headgate.gate.jobs import Jobs
-    from headgate.gate.notices import Notices
+    from headgate.gate.notification_feed import Notices
+    from headgate.gate.submit_jobs import Jobs
+    from headgate.gate.worker_side import Crew
 
 _JUMP = Ms(2_000)
 _FAR = seconds(Ms(2**52))
@@ -194,7 +194,7 @@ class Gate:
 
     def plan(self, candidates: "Iterable[Candidate]") -> "Plan":
         """What would become of these if all were started now; nothing is."""
-        from headgate.gate.plan import plan
+        from headgate.gate.plan_ahead import plan
 
         return plan(self._runtime, candidates, self._view, self._parent(), self._since)
 
@@ -307,21 +307,21 @@ class Gate:
 
     def notices(self) -> "Notices":
         """The events on their way to the targets of notifications; for one notifier."""
-        from headgate.gate.notices import Notices
+        from headgate.gate.notification_feed import Notices
 
         return Notices(self._runtime, lambda: self._settings.config.notify)
 
     @property
     def jobs(self) -> "Jobs":
         """Durable work."""
-        from headgate.gate.jobs import Jobs
+        from headgate.gate.submit_jobs import Jobs
 
         return Jobs(self._runtime, self._view)
 
     @property
     def crew(self) -> "Crew":
         """For those who do that work."""
-        from headgate.gate.crew import Crew
+        from headgate.gate.worker_side import Crew
 
         return Crew(self._runtime)
 

@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from headgate.core.amounts import parse_task, parse_tokens
 from headgate.core.answers.signals import USAGE, Signal, parse_signal, parse_wait
+from headgate.core.quantities import parse_task, parse_tokens
 from headgate.core.times import Seconds
 from headgate.errors import HeadgateError, UsageError
-from headgate.gate.strays import MARK
+from headgate.gate.liveness.process_marks import MARK
 from headgate.ledger.learning import apply_signals, rate_charges
 from headgate.ledger.transaction.ledger import Ledger
 

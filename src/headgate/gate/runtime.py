@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from headgate.core.amounts import show_seconds
+from headgate.core.quantities import show_seconds
 from headgate.core.times import Seconds
 from headgate.errors import (
     CancelledWorkError,
@@ -29,20 +29,20 @@ from headgate.errors import (
     StoreError,
     StoreReplacedError,
 )
-from headgate.gate import max_hold
 from headgate.gate.acquisition import Acquisition
-from headgate.gate.background import Background
-from headgate.gate.delivery import deliver, running_loop
-from headgate.gate.holdings import Holdings, News
+from headgate.gate.host.process_scan import Watchtower
 from headgate.gate.lease import Lease
-from headgate.gate.membership import Membership
-from headgate.gate.operation import About, Operation, Retried
-from headgate.gate.poller import Poller
-from headgate.gate.roll import FolderRoll, HomeRoll, Roll
-from headgate.gate.settings import Settings
-from headgate.gate.transactor import CLOSED, Transactor
-from headgate.gate.watcher import Watcher
-from headgate.gate.watchtower import Watchtower
+from headgate.gate.live_settings import Settings
+from headgate.gate.liveness import max_hold
+from headgate.gate.liveness.member_pipes import FolderRoll, HomeRoll, Roll
+from headgate.gate.liveness.membership import Membership
+from headgate.gate.liveness.watcher import Watcher
+from headgate.gate.transactions.background_thread import Background
+from headgate.gate.transactions.deliver_outcomes import deliver, running_loop
+from headgate.gate.transactions.group_commit import CLOSED, Transactor
+from headgate.gate.transactions.operation import About, Operation, Retried
+from headgate.gate.usage_poller import Poller
+from headgate.gate.waiting_and_held import Holdings, News
 from headgate.ledger import release, watch_duty
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import Expected, Tx
@@ -99,7 +99,7 @@ class Runtime:
         )
 
     def _expect(self, operations: Sequence[Operation]) -> Expected:
-        from headgate.gate.expectations import expected
+        from headgate.gate.transactions.prefetch import expected
 
         book = self._settings.pages.last
         return expected(operations, book, self.membership.machine, self.store.now())

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from headgate.core.display.snapshots import Waiting
 from headgate.core.times import Seconds
-from headgate.core.views.snapshots import Waiting
 from headgate.errors import (
     GateClosedError,
     HeadgateError,
@@ -15,9 +15,9 @@ from headgate.errors import (
     WaitTimeoutError,
 )
 from headgate.gate.acquisition import Acquisition
-from headgate.gate.delivery import call_in, running_loop
 from headgate.gate.lease import Lease
 from headgate.gate.runtime import Runtime
+from headgate.gate.transactions.deliver_outcomes import call_in, running_loop
 from headgate.ledger.admission.admit import Request
 
 if TYPE_CHECKING:

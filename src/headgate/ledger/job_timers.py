@@ -2,9 +2,9 @@
 
 from headgate.core.admission import next_in_line
 from headgate.core.admission.lease_events import EndCause, relief
-from headgate.core.amounts import show_duration
 from headgate.core.jobs.job import Job, Why, change, load, sooner
 from headgate.core.jobs.states import Event, Timer
+from headgate.core.quantities import show_duration
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request

@@ -8,12 +8,12 @@ way is told again, and none is left out.
 
 from collections.abc import Iterable
 
-from headgate.core.amounts import FOREVER
+from headgate.core.display.snapshots import Event
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.notification_targets import FAILED, MISSED
+from headgate.core.quantities import FOREVER
 from headgate.core.stored_text.formats import whole
 from headgate.core.times import Seconds
-from headgate.core.views.snapshots import Event
 from headgate.ledger.queries import status_and_queue
 from headgate.ledger.transaction import unreadable
 from headgate.ledger.transaction.ledger import Ledger

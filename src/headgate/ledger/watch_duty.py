@@ -12,10 +12,10 @@ from types import MappingProxyType
 
 from headgate.core import rate_limits
 from headgate.core.admission.pools import NO_RATES, Pool
-from headgate.core.amounts import FOREVER
-from headgate.core.keys import matches
+from headgate.core.key_patterns import matches
 from headgate.core.learning import control_law, usage_readings
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import FOREVER
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.transaction import host_pressure, outside_use
 from headgate.ledger.transaction.ledger import Ledger

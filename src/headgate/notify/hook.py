@@ -17,7 +17,7 @@ from typing import Self
 from headgate.config.words import clip, hide, plain
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.gate.strays import MARK
+from headgate.gate.liveness.process_marks import MARK
 from headgate.notify.outcome import Failed, Grip
 
 _LOOK = Seconds(0.05)

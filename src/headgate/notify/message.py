@@ -1,6 +1,6 @@
 """An event as it is told: one JSON object with the same names every time.
 
-It has the names of every event (headgate.core.views.json_shapes), and besides:
+It has the names of every event (headgate.core.display.json_shapes), and besides:
 
 summary    all of it in a line, for people
 position   the place in line, for `queued`; else null
@@ -17,11 +17,11 @@ import socket
 import time
 from typing import Any
 
-from headgate.core.amounts import parse_duration
+from headgate.core.display import json_shapes, old_json_names
+from headgate.core.display.snapshots import Event
 from headgate.core.notification_targets import TEST
+from headgate.core.quantities import parse_duration
 from headgate.core.times import Seconds, seconds
-from headgate.core.views import json_shapes, old_json_names
-from headgate.core.views.snapshots import Event
 from headgate.errors import UsageError
 
 _LONGEST = 2_000

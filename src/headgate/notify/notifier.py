@@ -10,12 +10,12 @@ import threading
 import time
 from contextlib import suppress
 
+from headgate.core.display.snapshots import Event
 from headgate.core.notification_targets import Target
 from headgate.core.times import Seconds
-from headgate.core.views.snapshots import Event
 from headgate.errors import GateClosedError, HeadgateError
 from headgate.gate import Gate
-from headgate.gate.notices import Notices
+from headgate.gate.notification_feed import Notices
 from headgate.notify.outcome import Failed, Grip
 from headgate.notify.send import lacks, send
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
+from headgate.core.display import json_shapes
+from headgate.core.display.snapshots import Event
 from headgate.core.notification_targets import APPRISE, COMMAND, Target
 from headgate.core.times import seconds
-from headgate.core.views import json_shapes
-from headgate.core.views.snapshots import Event
 from headgate.errors import UsageError
 from headgate.notify import hook, message, service, webhook
 from headgate.notify.outcome import Failed, Grip, Outcome, Sent

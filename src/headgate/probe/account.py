@@ -9,9 +9,9 @@ moment, and none may have ended before the last was sent.
 import time
 from collections.abc import Callable
 
-from headgate.core.amounts import show_seconds
 from headgate.core.answers.signals import CONCURRENCY, OVERLOADED, QUOTA, RATE, Signal
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import show_seconds
 from headgate.core.times import NO_TIME, Seconds, seconds
 from headgate.errors import HeadgateError
 from headgate.probe.ask import Answer, Target, ask_together

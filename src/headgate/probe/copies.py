@@ -20,7 +20,7 @@ from headgate.core.answers.classify import classify_line
 from headgate.core.answers.signals import REFUSALS
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.gate.strays import end, family
+from headgate.gate.liveness.process_marks import end, family
 from headgate.probe.judge import Copy, Round
 from headgate.runner.child import adopt_strays
 

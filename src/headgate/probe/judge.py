@@ -8,8 +8,8 @@ tried.
 
 from collections.abc import Iterable, Sequence
 
-from headgate.core.amounts import show_seconds, show_size
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import show_seconds, show_size
 from headgate.core.times import Seconds
 
 _SLOWER = 1.5

@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 
 from headgate.gate import Gate
-from headgate.gate.strays import carriers
+from headgate.gate.liveness.process_marks import carriers
 
 _LOOK = 10_000
 

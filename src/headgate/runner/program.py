@@ -13,12 +13,12 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from headgate.core.display.snapshots import Waiting
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.core.views.snapshots import Waiting
 from headgate.errors import HeadgateError
 from headgate.gate import Gate, Lease
-from headgate.gate.strays import MARK, carriers, end, family
+from headgate.gate.liveness.process_marks import MARK, carriers, end, family
 from headgate.runner.child import Child, describe, find_program
 from headgate.runner.keeper import keep_seats
 

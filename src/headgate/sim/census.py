@@ -1,6 +1,6 @@
 """Who is alive where no process is real: in simulations, benchmarks and tests.
 
-It answers as the pipes of `gate/roll.py` do, and is held to the same conformance suite
+It answers as `gate/liveness/member_pipes.py` does, and is held to the same conformance suite
 (`tests/gate/test_who_is_alive.py`). Nobody lives who has not joined.
 """
 

@@ -5,7 +5,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from headgate.core.views.json_shapes import document
+from headgate.core.display.json_shapes import document
 from headgate.errors import UsageError
 from headgate.sim import report as reporting
 from headgate.sim.compare import GOVERNORS, Case, Score, score_all

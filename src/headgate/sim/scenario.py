@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headgate.core.amounts import shown
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import shown
 from headgate.errors import ConfigError
 from headgate.sim.upstream import Plan, Steps
 

@@ -19,8 +19,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headgate.core.display.json_shapes import document
 from headgate.core.named_tuple import NamedTuple
-from headgate.core.views.json_shapes import document
 from headgate.errors import HeadgateError, UsageError
 from headgate.sim.journal import Journal
 from headgate.sim.serve_manner import Manner

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
-from headgate.core.amounts import MOST, shown
+from headgate.core.quantities import MOST, shown
 from headgate.errors import UsageError
 from headgate.sim.serve_manner import CUTS, LONGEST, Manner, fixed, parse_share, parse_spread
 from headgate.sim.upstream import Plan, Steps

@@ -12,8 +12,8 @@ import random
 import re
 from math import isfinite
 
-from headgate.core.amounts import parse_duration
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import parse_duration
 from headgate.errors import UsageError
 
 CUTS = ("rst", "eof", "error")

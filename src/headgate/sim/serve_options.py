@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from headgate.core.amounts import parse_duration
+from headgate.core.quantities import parse_duration
 from headgate.errors import UsageError
 from headgate.sim.serve_change import parse_changes
 from headgate.sim.serve_manner import CUTS, Manner

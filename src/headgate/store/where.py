@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from headgate.core.amounts import shown
+from headgate.core.quantities import shown
 from headgate.errors import StoreUnavailableError, UsageError
 from headgate.store.base import Store
 

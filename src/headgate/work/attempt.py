@@ -24,9 +24,9 @@ from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
 from headgate.errors import HeadgateError, HoldExpiredError
 from headgate.gate import Gate, Lease
-from headgate.gate.crew import Taken
-from headgate.gate.preload import PACKAGES, preload
-from headgate.gate.strays import MARK, carriers, end, family
+from headgate.gate.liveness.preload_modules import PACKAGES, preload
+from headgate.gate.liveness.process_marks import MARK, carriers, end, family
+from headgate.gate.worker_side import Taken
 from headgate.ledger.jobs.lifecycle import MAX_HOLD
 from headgate.runner.child import MINDED, Child
 from headgate.store import open_store

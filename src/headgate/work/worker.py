@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from headgate import config
+from headgate.core.display.snapshots import Event
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.core.views.snapshots import Event
 from headgate.errors import StoreError
 from headgate.gate import Gate
 from headgate.notify import Notifier

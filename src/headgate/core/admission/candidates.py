@@ -10,9 +10,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TypeVar
 
-from headgate.core.amounts import parse_priority, parse_task, parse_tokens, parse_weight, shown
-from headgate.core.keys import parse_key
+from headgate.core.key_patterns import parse_key
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import parse_priority, parse_task, parse_tokens, parse_weight, shown
 from headgate.core.times import Seconds
 from headgate.errors import UsageError
 

@@ -10,7 +10,6 @@ environment says.
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from headgate.core.amounts import FOREVER, LONGEST_MS, MOST, parse_limit
 from headgate.core.host.pressure import (
     AGENT_MEMORY,
     Care,
@@ -19,9 +18,10 @@ from headgate.core.host.pressure import (
     auto_limit,
     auto_source,
 )
-from headgate.core.keys import HOST, is_pattern, matches, parse_pattern
+from headgate.core.key_patterns import HOST, is_pattern, matches, parse_pattern
 from headgate.core.learning.control_law import Learned, begin
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import FOREVER, LONGEST_MS, MOST, parse_limit
 from headgate.core.rate_limits import Rates
 from headgate.core.stored_text.contents import LEARNED, fixed
 from headgate.core.stored_text.formats import Unreadable, whole

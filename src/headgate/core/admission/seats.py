@@ -2,12 +2,12 @@
 
 from headgate.core import rate_limits
 from headgate.core.admission.pools import LEARN, NO_RATES, Pool
-from headgate.core.amounts import MOST
 from headgate.core.host import pressure
 from headgate.core.host.pressure import Host
 from headgate.core.learning import control_law
 from headgate.core.learning.control_law import Pace, Step
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import MOST
 from headgate.core.rate_limits import Meter
 from headgate.core.times import Ms
 

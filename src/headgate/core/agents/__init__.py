@@ -1,1 +1,1 @@
-"""Agents: which kind a command line starts, how to resume it, and the watch over its output."""
+"""Agents: which kind a command line starts, how to resume it, its output, when it is ended."""

@@ -18,12 +18,12 @@ from collections.abc import Sequence
 
 from headgate.core.agents.output_lines import look
 from headgate.core.agents.profile import Profile
-from headgate.core.amounts import show_duration
+from headgate.core.agents.run_limits import Terms
 from headgate.core.answers.answer_rules import Rule
 from headgate.core.answers.classify import classify_line
 from headgate.core.answers.signals import REFUSALS, Signal
-from headgate.core.jobs.run_limits import Terms
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import show_duration
 from headgate.core.times import NO_TIME, Ms, Seconds
 
 __all__ = ["Terms", "Verdict", "Vigil"]

@@ -28,10 +28,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headgate.core.amounts import shown
 from headgate.core.answers.signals import ACCEPTED, REFUSALS
-from headgate.core.keys import HOST, parse_pattern
+from headgate.core.key_patterns import HOST, parse_pattern
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import shown
 from headgate.errors import ConfigError, UsageError
 
 NONE = "none"

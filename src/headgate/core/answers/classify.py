@@ -22,7 +22,7 @@ from headgate.core.answers.answer_rules import NONE, QUOTED, Rule
 from headgate.core.answers.builtin_rules import BUILTIN, STATUSES
 from headgate.core.answers.retry_after import allowances, lowered, retry_after
 from headgate.core.answers.signals import ACCEPTED, CONCURRENCY, QUOTA, RATE, REFUSALS, Signal
-from headgate.core.keys import matches
+from headgate.core.key_patterns import matches
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms, Seconds
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from headgate.core.amounts import parse_duration
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import parse_duration
 from headgate.core.times import Ms, Seconds, ms_up
 from headgate.errors import UsageError
 

@@ -12,8 +12,8 @@ Only `accepted` and `concurrency-limited` say anything about how many may run at
 
 import math
 
-from headgate.core.amounts import parse_duration, shown
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import parse_duration, shown
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 

@@ -1,6 +1,6 @@
 """How much one machine can carry: a limit from what it has, and when nothing more is to start.
 
-Figures come in, an answer goes out; who reads the figures is `gate/strain.py`.
+Figures come in, an answer goes out; who reads the figures is `gate/host/memory_and_load.py`.
 
 The limit of `limit = "auto"` is the smaller of two:
 
@@ -14,8 +14,8 @@ below it nothing more starts. A program that has just started has not taken its 
 while what it is expected to take counts as taken; else a burst would be let in on the same memory.
 """
 
-from headgate.core.amounts import MOST, show_size
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import MOST, show_size
 from headgate.core.times import Ms
 
 GIB = 2**30

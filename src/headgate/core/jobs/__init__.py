@@ -1,1 +1,1 @@
-"""Jobs: their states and what changes them, and the limits that they run under."""
+"""Jobs: what one is, its states, and what changes them."""

@@ -9,9 +9,9 @@ what others use, and that is the steadiest.
 
 from math import ceil
 
-from headgate.core.amounts import MOST
 from headgate.core.answers.signals import Reading
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import MOST
 
 FRESH, WANTED, FAILED = "fresh", "wanted", "failed"
 

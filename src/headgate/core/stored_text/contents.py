@@ -7,12 +7,12 @@ readings, counts, strain) is replaced by a careful value that wears off by itsel
 
 from functools import lru_cache
 
-from headgate.core.amounts import FOREVER, MOST
 from headgate.core.host.pressure import Host
-from headgate.core.keys import is_pattern
+from headgate.core.key_patterns import is_pattern
 from headgate.core.learning.control_law import Bar, Learned, Pace, Sent
 from headgate.core.learning.usage_readings import LAGS, SETTLES, Sight
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import FOREVER, MOST
 from headgate.core.rate_limits import Meter, Slot
 from headgate.core.stored_text.formats import Line, Lines, Listed, Shape, Unreadable
 from headgate.core.times import Ms

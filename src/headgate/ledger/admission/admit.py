@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from headgate.core.admission import next_in_line, seats
 from headgate.core.admission.next_in_line import Granted, Head, Order, Outcome
 from headgate.core.admission.seats import Need, Reason
-from headgate.core.amounts import priority_class
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import priority_class
 from headgate.core.stored_text.contents import OVERTAKEN, Overtaken
 from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import NO_TIME, Ms, seconds

@@ -1,8 +1,8 @@
 """What people do to jobs by hand: cancel, hold, let go, move, retry."""
 
-from headgate.core.amounts import FOREVER
 from headgate.core.jobs.job import Job, Why, change
 from headgate.core.jobs.states import Event, Place, State
+from headgate.core.quantities import FOREVER
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 from headgate.ledger import release

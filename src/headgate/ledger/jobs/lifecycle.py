@@ -12,10 +12,10 @@ Every state has its reason: a code and a sentence.
 from collections.abc import Iterable
 
 from headgate.core.admission.lease_events import EndCause, EndRequest
-from headgate.core.amounts import priority_class, show_duration
 from headgate.core.jobs.job import End, Job, Outcome, Spec, Why, change, dump, load, submitted
 from headgate.core.jobs.states import Event, Place, State
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import priority_class, show_duration
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 from headgate.ledger import release

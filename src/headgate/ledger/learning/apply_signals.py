@@ -7,7 +7,7 @@ from headgate.core.admission.pools import LEARN, NO_RATES, STEP_DOWN, Pool
 from headgate.core.admission.seats import Need
 from headgate.core.answers.signals import ACCEPTED as YES
 from headgate.core.answers.signals import CONCURRENCY, USAGE, Signal
-from headgate.core.keys import HOST, matches, specificity
+from headgate.core.key_patterns import HOST, matches, specificity
 from headgate.core.learning import control_law, usage_readings
 from headgate.core.learning.control_law import Learned, Sent
 from headgate.core.named_tuple import NamedTuple

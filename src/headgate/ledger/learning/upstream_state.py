@@ -5,10 +5,10 @@ readings (`record`). Programs that never asked for a seat are counted by each ma
 """
 
 from headgate.core.admission.pools import Pool, Tuned, sound
-from headgate.core.amounts import MOST, show_duration
 from headgate.core.answers.signals import QUOTA, Reading, pause_length
-from headgate.core.keys import NO_KEY
+from headgate.core.key_patterns import NO_KEY
 from headgate.core.learning import control_law, usage_readings
+from headgate.core.quantities import MOST, show_duration
 from headgate.core.stored_text.contents import GATED, SIGHT, Gated
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.transaction import outside_use, unreadable

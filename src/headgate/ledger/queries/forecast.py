@@ -9,7 +9,7 @@ from itertools import compress
 
 from headgate.core.admission.next_in_line import Head, Order
 from headgate.core.admission.seats import Reason
-from headgate.core.keys import matches
+from headgate.core.key_patterns import matches
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
 from headgate.ledger.admission.admit import Request

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from headgate.core.amounts import FOREVER
+from headgate.core.display.snapshots import JOB, AttemptStatus, JobStatus, Queue
 from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import ENDED, Place, Word
+from headgate.core.quantities import FOREVER
 from headgate.core.times import Ms, Seconds, seconds
-from headgate.core.views.snapshots import JOB, AttemptStatus, JobStatus, Queue
 from headgate.ledger.queries import status_and_queue
 from headgate.ledger.transaction.ledger import Ledger
 

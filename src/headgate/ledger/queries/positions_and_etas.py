@@ -6,10 +6,10 @@ from heapq import heapify, heappop, heappush
 from headgate.core.admission import next_in_line
 from headgate.core.admission.next_in_line import Order
 from headgate.core.admission.seats import Need, Reason
-from headgate.core.amounts import FOREVER
 from headgate.core.host import pressure
-from headgate.core.keys import HOST, matches
+from headgate.core.key_patterns import HOST, matches
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import FOREVER
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request

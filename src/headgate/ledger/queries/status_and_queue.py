@@ -6,11 +6,7 @@ from headgate.core import rate_limits
 from headgate.core.admission import next_in_line, seats
 from headgate.core.admission.pools import LEARN, Pool
 from headgate.core.admission.seats import Need, Reason, Use
-from headgate.core.amounts import FOREVER, parse_priority
-from headgate.core.keys import HOST
-from headgate.core.learning import control_law
-from headgate.core.times import Ms, Seconds, seconds
-from headgate.core.views.snapshots import (
+from headgate.core.display.snapshots import (
     JOB,
     SLOT,
     Capacity,
@@ -24,6 +20,10 @@ from headgate.core.views.snapshots import (
     Waiting,
     explain,
 )
+from headgate.core.key_patterns import HOST
+from headgate.core.learning import control_law
+from headgate.core.quantities import FOREVER, parse_priority
+from headgate.core.times import Ms, Seconds, seconds
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.queries.positions_and_etas import Spot, Survey, tightest

@@ -8,7 +8,7 @@ from typing import Protocol
 from headgate.core.admission.pools import Book, Unread
 from headgate.core.admission.seats import Use
 from headgate.core.host.pressure import Host
-from headgate.core.keys import NO_KEY
+from headgate.core.key_patterns import NO_KEY
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import Lane, Tx

@@ -9,7 +9,7 @@ from headgate.core.admission.pools import Pool
 from headgate.core.admission.seats import Use
 from headgate.core.host import pressure
 from headgate.core.host.pressure import Care, Host
-from headgate.core.keys import HOST
+from headgate.core.key_patterns import HOST
 from headgate.core.stored_text import contents
 from headgate.core.stored_text.contents import Strained
 from headgate.core.stored_text.formats import Unreadable

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from headgate.core.admission.next_in_line import Head
 from headgate.core.admission.pools import AUTO, NOTHING, Book, Declared, Tuned, book, read_view
 from headgate.core.admission.seats import Need, Reason, Use
-from headgate.core.keys import HOST, NO_KEY, matches
+from headgate.core.key_patterns import HOST, NO_KEY, matches
 from headgate.core.learning.control_law import Learned
 from headgate.core.stored_text.contents import LEARNED
 from headgate.core.times import Ms

@@ -10,10 +10,10 @@ from headgate.core import rate_limits
 from headgate.core.admission.lease_events import PENDING
 from headgate.core.admission.pools import NO_RATES, Pool, UsageSource
 from headgate.core.admission.seats import Use
-from headgate.core.amounts import MOST
-from headgate.core.keys import HOST, matches
+from headgate.core.key_patterns import HOST, matches
 from headgate.core.learning import control_law, usage_readings
 from headgate.core.learning.usage_readings import Own, Sight
+from headgate.core.quantities import MOST
 from headgate.core.stored_text import contents
 from headgate.core.stored_text.contents import Gated, Sighting
 from headgate.core.stored_text.formats import Unreadable

@@ -1,0 +1,8 @@
+"""For processes of version 0.1.0 that live on after an upgrade: they load this name late.
+
+It goes with the next version; see "Upgrading" in docs/design.md.
+"""
+
+from headgate.core.agents.find_profile import find, key, points_at, session
+
+__all__ = ["find", "key", "points_at", "session"]

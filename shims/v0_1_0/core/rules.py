@@ -1,0 +1,8 @@
+"""For processes of version 0.1.0 that live on after an upgrade: they load this name late.
+
+It goes with the next version; see "Upgrading" in docs/design.md.
+"""
+
+from headgate.core.answers.answer_rules import Rule, parse_rules
+
+__all__ = ["Rule", "parse_rules"]

@@ -1,0 +1,8 @@
+"""For processes of version 0.1.0 that live on after an upgrade: they load this name late.
+
+It goes with the next version; see "Upgrading" in docs/design.md.
+"""
+
+from headgate.core.answers.retry_after import Meters, meters
+
+__all__ = ["Meters", "meters"]

@@ -1,0 +1,324 @@
+"""Frozen answers: what status, capacity, queue and why say about one moment.
+
+Times are seconds since the epoch, durations are seconds. The names are those of the JSON objects
+that `json_shapes` makes of these. Names that have changed live on for one version, as properties
+that warn.
+"""
+
+from warnings import warn
+
+from headgate.core.admission.seats import Reason
+from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import FOREVER, show_duration
+from headgate.core.times import NO_TIME, Ms, Seconds
+
+JOB, SLOT = "job", "slot"
+"""What a piece of work is: a durable job, or a program or a block that waits for its seats itself
+(`headgate run`, `gate.slot`)."""
+
+
+def _renamed(old: str, new: str) -> None:
+    warn(
+        f"{old} is now {new}; the old name goes with the next version",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+
+
+class UpstreamStatus(NamedTuple):
+    """What upstream itself says about one pool."""
+
+    fresh: bool
+    in_use: float | None
+    limit: int | None
+    hard_cap: int | None
+    estimate: int
+    """What it must have in flight now."""
+    cap: int | None
+    """How much we let it have in flight; None where that is only up to the pool's limit."""
+    age: Seconds | None
+    lag_ms: Ms | None
+    """How long it goes on counting what has ended; None while that is not known."""
+    low_priority: bool
+    note: str
+    problem: str
+
+
+class PoolStatus(NamedTuple):
+    """One pool at one moment."""
+
+    pool: str
+    limit: int | None
+    configured_limit: int | None
+    source: str
+    in_use: int
+    cooling: int
+    queued: int
+    paused: bool
+    paused_until: Seconds | None
+    cooldown_ms: Ms
+    max_hold: Seconds | None
+    reserve: dict[str, int]
+    auto_reduced: bool = False
+    auto_reduced_from: int | None = None
+    notice: str | None = None
+    adapt: str = "off"
+    probing: bool = False
+    next_probe: Seconds | None = None
+    """When the next level may be tried again, where one has failed."""
+    foreign: int = 0
+    """Programs that were seen to use it without having asked."""
+    upstream: UpstreamStatus | None = None
+    rpm: int | None = None
+    tpm: int | None = None
+    spacing_ms: Ms = NO_TIME
+    next_start: Seconds | None = None
+    """When the next may start, where the rates have no room now."""
+    short_of: str = ""
+    """What it waits for until then: rpm, tpm or spacing."""
+    strain: str | None = None
+    """Why the machine itself takes no more at the moment."""
+    unreadable: tuple[str, ...] = ()
+    """What is kept about it and cannot be read, and what counts in its place."""
+
+    @property
+    def free(self) -> int | None:
+        """Seats that could be had now; None where there is no limit."""
+        limit, taken = self.limit, self.in_use + self.foreign + self.cooling
+        if self.upstream is not None:
+            cap = self.upstream.cap
+            if self.upstream.fresh:
+                taken = max(self.upstream.estimate, self.in_use + self.foreign)
+            if cap is not None:
+                limit = cap if limit is None else min(limit, cap)
+        if limit is None:
+            return None
+        shut = self.paused or self.strain or self.next_start is not None
+        return 0 if shut else max(0, limit - taken)
+
+
+class Status(NamedTuple):
+    """All pools at one moment, and what runs outside of every limit."""
+
+    pools: tuple[PoolStatus, ...]
+    total_running: int
+    total_waiting: int
+    unlimited: dict[str, int]
+    at: Seconds
+
+    @property
+    def running(self) -> int:
+        """The old name of `total_running`."""
+        _renamed("Status.running", "Status.total_running")
+        return self.total_running
+
+    @property
+    def waiting(self) -> int:
+        """The old name of `total_waiting`."""
+        _renamed("Status.waiting", "Status.total_waiting")
+        return self.total_waiting
+
+    def pool(self, name: str) -> PoolStatus:
+        """The status of one pool, by its name."""
+        for status in self.pools:
+            if status.pool == name:
+                return status
+        raise KeyError(name)
+
+
+class Capacity(NamedTuple):
+    """Whether work with this key would be let in now."""
+
+    key: str
+    state: str
+    free: int | None
+    queued: int
+    retry_after: Seconds | None
+    eta: Seconds | None
+    reason: str | None
+    code: str | None
+
+
+class Waiting(NamedTuple):
+    """A ticket in the line: where it stands, why, and until about when."""
+
+    id: int
+    key: str
+    task: str
+    priority: int
+    weight: int
+    label: str
+    position: int
+    code: str
+    pool: str
+    reason: str
+    eta: Seconds | None
+    since: Seconds
+    waited: Seconds
+    type: str = SLOT
+
+    @property
+    def job(self) -> bool:
+        """What `type` says now."""
+        _renamed("Waiting.job", "Waiting.type")
+        return self.type == JOB
+
+
+class Running(NamedTuple):
+    """A lease: who holds seats, and since when."""
+
+    id: int
+    key: str
+    task: str
+    priority: int
+    weight: int
+    label: str
+    state: str
+    started: Seconds
+    held: Seconds
+    pid: int
+    borrows: int | None
+    type: str = SLOT
+    attempts: int = 0
+    last_line: str = ""
+    """The last line of its output, where that is kept."""
+
+    @property
+    def job(self) -> bool:
+        """What `type` says now."""
+        _renamed("Running.job", "Running.type")
+        return self.type == JOB
+
+    @property
+    def attempt(self) -> int:
+        """The old name of `attempts`."""
+        _renamed("Running.attempt", "Running.attempts")
+        return self.attempts
+
+
+class JobStatus(NamedTuple):
+    """A job: its state, why it is in it, and where it stands if it stands in line."""
+
+    id: int
+    state: str
+    code: str
+    reason: str
+    key: str
+    task: str
+    name: str
+    label: str
+    priority: int
+    weight: int
+    position: int | None
+    eta: Seconds | None
+    submitted: Seconds
+    started: Seconds | None
+    ended: Seconds | None
+    due: Seconds | None
+    attempts: int
+    exit: str
+    pid: int
+    pool: str = ""
+    """The pool that it waits for."""
+    since: Seconds | None = None
+    waited: Seconds | None = None
+    held: Seconds | None = None
+
+
+class AttemptStatus(NamedTuple):
+    """One run of a job, and how it ended."""
+
+    number: int
+    key: str
+    started: Seconds
+    ended: Seconds | None
+    code: str
+    reason: str
+    exit: str
+
+
+class Queue(NamedTuple):
+    """What runs and what waits, in the order of the line."""
+
+    running: tuple[Running, ...]
+    waiting: tuple[Waiting, ...]
+    total_waiting: int
+    aside: tuple[JobStatus, ...] = ()
+    """Jobs that wait for something else than seats: a person, another job, their next try."""
+    total_aside: int = 0
+    jobs: tuple[JobStatus, ...] = ()
+    """What else is known of those of the running and waiting that are jobs."""
+
+
+class Event(NamedTuple):
+    """Something that happened."""
+
+    seq: int
+    """Its number: later events have higher ones."""
+    at: Seconds
+    event: str
+    """What happened."""
+    work: int | None
+    """The id of the job, lease or ticket that it is about."""
+    key: str
+    task: str
+    pool: str
+    text: str
+
+    @property
+    def id(self) -> int:
+        """The old name of `seq`."""
+        _renamed("Event.id", "Event.seq")
+        return self.seq
+
+    @property
+    def kind(self) -> str:
+        """The old name of `event`."""
+        _renamed("Event.kind", "Event.event")
+        return self.event
+
+
+class Past(NamedTuple):
+    """Work that neither waits nor runs any more, by its last events; none if it never was."""
+
+    events: tuple[Event, ...]
+
+
+_SENTENCES = {
+    "pool_full": "{pool} is full{figures}",
+    "pool_paused": "{pool} is paused {until}{note}",
+    "cooling": "{pool} has seats that rest after their release{figures}",
+    "reserved": "{pool} keeps its free seats for {words} work{figures}",
+    "kept": "{pool} keeps its free seats for an older ticket{figures}",
+    "too_heavy": "{pool} can never hold {used} seats, its limit is {limit}",
+    "outgrown": "{pool} was cut to a limit of {limit}, which {used} seats do not fit",
+    "behind": "others are ahead in the line for {pool}{figures}",
+    "no_worker": "no worker is there to start it (headgate worker)",
+    "next": "it is about to be let in",
+    "confirming": "{pool} waits for an answer before it lets in another one{figures}",
+    "upstream_full": "{pool} is full by the provider's own count{figures}",
+    "no_reading": "{pool} waits for a reading of what the provider counts",
+    "rate": "{pool} has used up its {words} of this minute, {until}",
+    "spacing": "{pool} keeps its starts apart, {until}",
+    "memory_low": "{pool} has {words}",
+    "load_high": "{pool} has {words}",
+}
+_RATES = {"rpm": "requests", "tpm": "tokens"}
+
+
+def explain(reason: Reason, now: Ms) -> str:
+    """A reason as a sentence for people."""
+    until = reason.until or now
+    sentence = _SENTENCES.get(reason.code, "{code} {pool}{figures}")
+    return sentence.format(
+        code=reason.code,
+        pool=reason.pool,
+        used=reason.used,
+        limit=reason.limit,
+        figures=f" ({reason.used}/{reason.limit})" if reason.limit is not None else "",
+        note=f": {reason.note}" if reason.note else "",
+        words=_RATES.get(reason.note, reason.note),
+        until=f"for {show_duration(until - now)} more"
+        if until < FOREVER
+        else f"until it is resumed (headgate resume '{reason.pool}')",
+    ).strip()

@@ -1,0 +1,68 @@
+"""Looks, at most once a second, for agents that use a pool without having asked for a seat."""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headgate.core.times import Seconds
+from headgate.gate.transactions.operation import Operation, Participant
+from headgate.ledger import release
+from headgate.ledger.learning import upstream_state
+from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.store.base import Store
+from headgate.store.machine import machine_id, pid_space
+
+if TYPE_CHECKING:
+    from headgate.gate.host.foreign_agents import Ours
+
+_EVERY = Seconds(1.0)
+_MOST = 10_000
+
+
+class Watchtower(Participant):
+    """Counts the foreign agents of the pools that say how to know them."""
+
+    def __init__(self, pages: Pages, store: Store) -> None:
+        self._pages = pages
+        self._store = store
+        self._next = 0.0
+        self._found: dict[str, int] = {}
+
+    def stale(self) -> bool:
+        """Whether there is something to look for, and the last look was a while ago."""
+        return bool(self._pages.observed()) and time.monotonic() >= self._next
+
+    def prepare(self, operations: Sequence[Operation]) -> None:
+        """Count how many there are in each pool, if it is time to look."""
+        self._found = {}
+        if self.stale():
+            from headgate.gate.host.foreign_agents import count
+
+            self._found = count(self._pages.observed(), _ours(self._store))
+            self._next = time.monotonic() + _EVERY
+
+    def begin(self, ledger: Ledger) -> None:
+        """Keep what was found."""
+        if self._found:
+            upstream_state.sighted(ledger, pid_space(), self._found)
+
+
+def _ours(store: Store) -> "Ours":
+    from headgate.gate.host.foreign_agents import Ours
+
+    here, space = machine_id(), pid_space()
+    with store.transaction(write=False) as tx:
+        uid = tx.uid()
+        leases = [lease for lease in tx.leases(0, _MOST) if lease.machine == here]
+        members = {
+            row.id: row.pid
+            for row in tx.members()
+            if row.machine == here and row.pid_space == space
+        }
+        # A lease without a program of its own is held for whatever its process starts.
+        programs = {lease.pid or members.get(lease.member, 0) for lease in leases}
+        return Ours(
+            members=frozenset(members.values()),
+            programs=frozenset(programs - {0}),
+            marks=frozenset(release.mark(uid, lease.id) for lease in leases),
+        )

@@ -1,0 +1,63 @@
+"""This process among the others of its store: known as alive, woken by them and waking them."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+
+from headgate import __version__
+from headgate.gate.liveness.member_pipes import Roll
+from headgate.gate.transactions.operation import Operation, Participant
+from headgate.ledger import watch_duty
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Member
+from headgate.store.base import Store
+from headgate.store.machine import machine_id, pid_space, process_start
+
+
+class Membership(Participant):
+    """Makes this process a member before rows name it, and wakes whom a transaction concerns."""
+
+    def __init__(self, roll: Roll, store: Store) -> None:
+        self.roll = roll
+        self.machine = machine_id()
+        self.joined = False
+        self.on_call: Callable[[], None] | None = None
+        """Told whenever there may be news; a worker, which starts jobs, has one."""
+        self._schema = store.schema
+        self._joining = False
+
+    def prepare(self, operations: Sequence[Operation]) -> None:
+        """Be alive before any row says so."""
+        self._joining = not self.joined and any(one.joins for one in operations)
+        if self._joining:
+            self.roll.join()
+
+    def begin(self, ledger: Ledger) -> None:
+        """Enter the list of members; whoever keeps watch has one more to watch."""
+        if not self._joining:
+            return
+        ledger.tx.add_member(
+            Member(
+                id=self.roll.me,
+                machine=self.machine,
+                pid=os.getpid(),
+                pid_space=pid_space(),
+                joined=ledger.now,
+                started=process_start(os.getpid()),
+                version=__version__,
+                schema=self._schema,
+            )
+        )
+        if watchman := watch_duty.watchman(ledger):
+            ledger.woken.add(watchman)
+
+    def committed(self, ledger: Ledger, operations: Sequence[Operation]) -> Iterable[Operation]:
+        """Wake those who have news, and clear up after those found dead."""
+        self.joined = self.joined or self._joining
+        for member in ledger.woken:
+            if member != self.roll.me:
+                self.roll.wake(member)
+        for member in ledger.buried:
+            self.roll.forget(member)
+        if self.on_call is not None and self.roll.me in ledger.woken:
+            self.on_call()
+        return ()

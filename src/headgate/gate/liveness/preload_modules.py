@@ -1,0 +1,105 @@
+"""Load what a process may need later, before a newer version is installed over it.
+
+Modules are loaded when they are first needed: that is what makes commands start in a blink. But a
+member may live for hours, and meanwhile `pip` may replace the files that it is made of. What it
+loaded then would be another version's code among its own. So whoever joins loads the rest soon
+afterwards, in a thread of its own, when what it was started for is under way.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+from headgate.core.times import Seconds
+
+PACKAGES = ("config", "core", "gate", "usage")
+"""All that holding and waiting can need, whatever happens; the rest of it is loaded already."""
+_DELAY = Seconds(0.25)
+"""Seconds after which a command that ends at once has ended, and pays for nothing."""
+_HOME = Path(__file__).parents[2]
+_importing = threading.RLock()
+"""Held while a module is loaded: a child forked in the midst of it could never load it."""
+_done: set[str] = set()
+
+
+def _signature() -> tuple[int, int]:
+    """Which files are installed: another version's are other files."""
+    try:
+        seen = os.stat(_HOME / "__init__.py")  # noqa: PTH116 - a path that Path made
+    except OSError:
+        return (0, 0)
+    return seen.st_ino, seen.st_mtime_ns
+
+
+_OURS = _signature()
+
+
+def preload(packages: Iterable[str] = PACKAGES, stop: threading.Event | None = None) -> None:
+    """Load every module of some packages, unless the files are another version's by now."""
+    for package in packages:
+        if package in _done:
+            continue
+        for name in _modules(package):
+            with _importing:
+                if _signature() != _OURS or (stop is not None and stop.is_set()):
+                    return
+                import_module(name)
+        _done.add(package)
+
+
+def _modules(package: str) -> list[str]:
+    files = sorted((_HOME / package).rglob("*.py"))
+    parts = [file.relative_to(_HOME.parent).with_suffix("").parts for file in files]
+    return [".".join(names).removesuffix(".__init__") for names in parts]
+
+
+class Preloader:
+    """The thread that does it."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin soon; nothing happens if all is loaded, or no thread is to be had."""
+        if self._thread is not None or _done.issuperset(PACKAGES):
+            return
+        _guard_forks()
+        thread = threading.Thread(target=self._run, name="headgate-preload", daemon=True)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            thread.start()  # with every signal blocked: they are the program's, not ours
+            self._thread = thread
+        except RuntimeError:
+            pass
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def stop(self) -> None:
+        """Leave the rest unloaded: the process ends, or uses its gate no more."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        if not self._stop.wait(_DELAY):
+            with suppress(ImportError, OSError):  # somebody is just replacing the files
+                preload(stop=self._stop)
+
+
+_guarded: list[bool] = []
+
+
+def _guard_forks() -> None:
+    if not _guarded and hasattr(os, "register_at_fork"):
+        _guarded.append(True)
+        os.register_at_fork(
+            before=_importing.acquire,
+            after_in_parent=_importing.release,
+            after_in_child=_importing.release,
+        )

@@ -1,0 +1,113 @@
+"""Ask what would become of some work if it were all started now, and start nothing."""
+
+import time
+from collections.abc import Callable, Iterable
+
+from headgate.core.admission.candidates import DEFER, START, Candidate, Plan, Verdict
+from headgate.core.admission.seats import Reason
+from headgate.core.display.snapshots import explain
+from headgate.core.key_patterns import NO_KEY, matches, parse_key
+from headgate.core.quantities import parse_priority, parse_task, parse_tokens, parse_weight
+from headgate.core.times import Ms, Seconds, seconds
+from headgate.errors import UsageError
+from headgate.gate.runtime import Runtime
+from headgate.ledger.admission.admit import Request
+from headgate.ledger.learning import apply_signals
+from headgate.ledger.queries.forecast import Forecast, forecast
+from headgate.ledger.transaction.ledger import Ledger
+
+
+def plan(
+    runtime: Runtime,
+    candidates: Iterable[Candidate],
+    view: str,
+    lender: int,
+    since: Callable[[float | None], Ms],
+) -> Plan:
+    """A verdict for each candidate; those without a `since` begin now."""
+    given = list(candidates)
+    like = Request(
+        key=NO_KEY,
+        member=runtime.roll.me,
+        machine=runtime.membership.machine,
+        lender=lender,
+        view=view,
+    )
+    requests = [_request(n, one, like, since) for n, one in enumerate(given, 1)]
+    _refresh(runtime, {request.key for request in requests})
+
+    def look(ledger: Ledger) -> Plan:
+        words = _Words(ledger.now)
+        verdicts = (
+            _verdict(one, request, found, words)
+            for one, request, found in zip(given, requests, forecast(ledger, requests), strict=True)
+        )
+        return Plan(tuple(verdicts), Seconds(time.time()))
+
+    return runtime.transactor.read(look)
+
+
+def _request(
+    number: int, one: Candidate, like: Request, since: Callable[[float | None], Ms]
+) -> Request:
+    try:
+        return like._replace(
+            key=parse_key(one.key) if one.key is not None else NO_KEY,
+            weight=parse_weight(one.weight),
+            urgency=-parse_priority(one.priority),
+            since=since(one.since),
+            task=parse_task(one.task),
+            tokens=parse_tokens(one.tokens),
+        )
+    except UsageError as error:
+        raise UsageError(f"candidate {number}: {error}") from None
+
+
+def _refresh(runtime: Runtime, keys: set[str]) -> None:
+    """Have that done first which asking for seats would do first.
+
+    Probes that have been out for long are taken for accepted, and readings are taken, for one key
+    of each pool that needs one.
+    """
+    if runtime.transactor.read(apply_signals.untidy):
+        runtime.transactor.run(apply_signals.tidy)
+    if not runtime.gauged():
+        return
+    unread = runtime.transactor.read(lambda ledger: set(ledger.use.unread))
+    for name in unread:
+        key = next((key for key in keys if matches(name, key)), None)
+        if key is not None:
+            runtime.poller.refresh(key)
+
+
+class _Words:
+    """Reasons in words; thousands of candidates have the same ones."""
+
+    def __init__(self, now: Ms) -> None:
+        self._now = now
+        self._found: dict[tuple[Reason, ...], str] = {}
+
+    def of(self, reasons: tuple[Reason, ...]) -> str:
+        """All of them as one text."""
+        found = self._found.get(reasons)
+        if found is None:
+            found = "; ".join(explain(reason, self._now) for reason in reasons)
+            self._found[reasons] = found
+        return found
+
+
+def _verdict(one: Candidate, request: Request, found: Forecast, words: _Words) -> Verdict:
+    first = found.reasons[0] if found.reasons else None
+    return Verdict(
+        verdict=DEFER if first else START,
+        name=one.name,
+        key=request.key,
+        task=request.task,
+        priority=-request.urgency,
+        weight=request.weight,
+        code=first.code if first else None,
+        pool=first.pool if first else None,
+        reason=words.of(found.reasons) if first else None,
+        position=found.position,
+        eta=None if found.eta is None else seconds(found.eta),
+    )

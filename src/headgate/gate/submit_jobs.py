@@ -1,0 +1,236 @@
+"""The face for those who hand in work: submit, hold, move, retry, and see what became of it."""
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from headgate.core.display.snapshots import AttemptStatus, JobStatus
+from headgate.core.jobs.job import Spec
+from headgate.core.jobs.states import ENDED
+from headgate.core.key_patterns import NO_KEY, parse_key
+from headgate.core.quantities import (
+    parse_duration,
+    parse_priority,
+    parse_task,
+    parse_weight,
+    priority_class,
+    shown,
+)
+from headgate.core.times import NO_TIME, Ms, Seconds
+from headgate.errors import UsageError
+from headgate.gate.runtime import Runtime
+from headgate.gate.transactions.operation import Operation
+from headgate.ledger.admission import admit
+from headgate.ledger.jobs import by_hand, lifecycle
+from headgate.ledger.jobs.lifecycle import Draft
+from headgate.ledger.queries import job_queries
+from headgate.ledger.transaction.ledger import Ledger
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EXPIRES = "24h"
+_LONGEST_WORD = 128 * 1024 - 1
+_LONGEST = 1024 * 1024
+_MANY = 500
+"""Beyond so many jobs at once nobody is told of each one's place in the line."""
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def draft(
+    command: Sequence[str],
+    *,
+    key: str | None = None,
+    models: Sequence[str] = (),
+    task: str | None = None,
+    name: str | None = None,
+    priority: str | int | None = None,
+    since: Ms = NO_TIME,
+    weight: int | str = 1,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+    after: Sequence[int] = (),
+    hold: bool = False,
+    expires: float | str | None = EXPIRES,
+    view: str = "",
+    **more: Any,  # noqa: ANN401 - the rest of a Spec, as it is
+) -> Draft:
+    """A job to be handed in, with all that is said of it checked."""
+    words = _words(command)
+    keys = tuple(parse_key(model) for model in models)
+    if keys and key is None:
+        key = keys[0]
+    spec = Spec(
+        argv=words,
+        cwd=os.path.abspath(_text(cwd or ".", "cwd")),  # noqa: PTH100 - any text
+        env=_environment(env or {}),
+        view=view,
+        expires=None if expires in (None, "never") else parse_duration(expires, "expires") or Ms(1),
+        models=keys,
+        **more,
+    )
+    label = os.path.basename(words[0]) or words[0]  # noqa: PTH119 - any text
+    return Draft(
+        spec,
+        key=parse_key(key) if key else NO_KEY,
+        urgency=-parse_priority(priority),
+        since=since,
+        weight=parse_weight(weight),
+        task=parse_task(task),
+        name=parse_task(name, "name"),
+        label="".join(c if c.isprintable() else "?" for c in label)[:60],
+        after=tuple(dict.fromkeys(after)),
+        hold=hold,
+    )
+
+
+def _words(command: Sequence[str]) -> tuple[str, ...]:
+    words = tuple(command)
+    if not words or not words[0]:
+        raise UsageError("no program given: headgate submit [options] -- CMD...")
+    for word in words:
+        if len(os.fsencode(_text(word, "command"))) > _LONGEST_WORD:
+            raise UsageError("bad command: a word of more than 128 KiB; put it into a file instead")
+    if sum(map(len, words)) > _LONGEST:
+        raise UsageError("bad command: more than 1 MiB of words; put them into a file instead")
+    return words
+
+
+def _environment(env: Mapping[str, str]) -> dict[str, str]:
+    for name, value in env.items():
+        if not _ENV_NAME.match(name):
+            raise UsageError(f"bad --env {shown(name)}: expected NAME=VALUE")
+        if len(os.fsencode(_text(value, f"--env {name}", secret=True))) > _LONGEST_WORD:
+            raise UsageError(f"bad --env {name}: a value of more than 128 KiB")
+    return dict(env)
+
+
+def _text(text: str, what: str, *, secret: bool = False) -> str:
+    """A text that can be handed to a program."""
+    try:
+        fits = b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:  # half a character, as JSON can have it
+        fits = False
+    if not fits:
+        said = "its value" if secret else shown(text)
+        raise UsageError(f"bad {what}: {said} is no text that a program can be given")
+    return text
+
+
+class _Submission(Operation):
+    """Jobs that are handed in together: all of them, or none."""
+
+    def __init__(self, drafts: Sequence[Draft]) -> None:
+        super().__init__(lambda _: None)
+        self._drafts = drafts
+        self._ids: list[int] = []
+
+    def apply(self, ledger: Ledger) -> None:
+        """Keep them."""
+        lifecycle.require(ledger, [id for one in self._drafts for id in one.after if id > 0])
+        for one in self._drafts:
+            for key in one.spec.models or (one.key,):
+                needs, _ = ledger.needs(key, ledger.machine, one.weight, view=one.spec.view)
+                admit.refuse_too_heavy(needs, priority_class(-one.urgency), one.weight)
+        self._ids = []
+        for one in self._drafts:  # a negative number stands for an earlier one of these
+            after = (id if id > 0 else self._ids[-id - 1] for id in one.after)
+            self._ids.append(lifecycle.submit(ledger, one._replace(after=tuple(after))))
+
+    def conclude(self, ledger: Ledger) -> None:
+        """See where they stand."""
+        rows = [row for id in self._ids if (row := ledger.tx.job(id)) is not None]
+        self.result = job_queries.some(ledger, rows, Seconds(time.time()), spots=len(rows) <= _MANY)
+        for job in self.result:
+            if job.position is not None:
+                text = f"position {job.position}: {job.reason}"
+                ledger.tell("queued", text, work=job.id, key=job.key, task=job.task)
+
+    def undone(self) -> None:
+        """Nothing was kept."""
+        self._ids = []
+        self.result = None
+
+
+class Jobs:
+    """The jobs of a store."""
+
+    def __init__(self, runtime: Runtime, view: str) -> None:
+        store = runtime.store
+        if store.folder is None:
+            raise UsageError(
+                f"jobs have to outlive their process, which the store {store.url} does not; "
+                "use one in a file: --store sqlite:///path"
+            )
+        self._store = store
+        self._transactor = runtime.transactor
+        self._view = view
+
+    @property
+    def folder(self) -> "Path":
+        """Where the output of jobs is kept."""
+        members = self._store.folder
+        assert members is not None  # noqa: S101 - checked when this was made
+        return members.with_name(members.name.removesuffix(".members") + ".logs")
+
+    def submit(self, drafts: Sequence[Draft]) -> list[JobStatus]:
+        """Hand in jobs; durable when this returns, all of them or none."""
+        own = [one._replace(spec=one.spec._replace(view=self._view)) for one in drafts]
+        return list(self._transactor.perform(_Submission(own)))
+
+    def status(self, id: int) -> JobStatus:
+        """One job."""
+        found = self._transactor.read(
+            lambda ledger: job_queries.job(ledger, id, Seconds(time.time()))
+        )
+        if found is None:
+            raise UsageError(f"there is no job {id}; see headgate queue --all")
+        return found
+
+    def attempts(self, id: int) -> tuple[AttemptStatus, ...]:
+        """The attempts of a job."""
+        return self._transactor.read(
+            lambda ledger: job_queries.attempts(ledger, id, Seconds(time.time()))
+        )
+
+    def finished(self, most: int = 100) -> list[JobStatus]:
+        """The jobs that ended last, latest first."""
+        return self._transactor.read(
+            lambda ledger: job_queries.finished(ledger, Seconds(time.time()), most)
+        )
+
+    def counts(self) -> dict[str, int]:
+        """How many jobs are in each state that any is in."""
+        return self._transactor.read(job_queries.counts)
+
+    def hold(self, id: int) -> None:
+        """Take a waiting job out of the line until it is let go."""
+        self._transactor.run(partial(by_hand.hold, id=id))
+
+    def let_go(self, id: int) -> None:
+        """Let a held job into the line."""
+        self._transactor.run(partial(by_hand.let_go, id=id))
+
+    def move(self, id: int, *, priority: str | int | None = None, first: bool = False) -> None:
+        """Give a waiting job another priority, or put it before all others of its priority."""
+        urgency = None if priority is None else -parse_priority(priority)
+        self._transactor.run(partial(by_hand.move, id=id, urgency=urgency, first=first))
+
+    def retry(self, id: int) -> None:
+        """Put a job that has ended into the line again."""
+        self._transactor.run(partial(by_hand.retry, id=id))
+
+    def wait(self, id: int, timeout: float | None = None) -> JobStatus:
+        """Wait until a job has ended; as it is then, or when the time is up."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        pause = 0.02
+        while (found := self.status(id)).state not in ENDED:
+            left = pause if deadline is None else min(pause, deadline - time.monotonic())
+            if left <= 0:
+                break
+            time.sleep(left)
+            pause = min(0.5, pause * 1.3)
+        return found
