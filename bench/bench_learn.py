@@ -36,7 +36,7 @@ from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals
 from headgate.ledger.transaction import outside_use
 from headgate.ledger.transaction.ledger import Ledger, Pages
-from headgate.sim.census import SimulatedCensus
+from headgate.sim.simulated_liveness import SimulatedCensus
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore

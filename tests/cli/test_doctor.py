@@ -15,7 +15,8 @@ from uuid import uuid4
 import pytest
 
 from headgate import Gate
-from headgate.cli import doctor, draw
+from headgate.cli import doctor
+from headgate.cli.shared import terminal
 from headgate.config import Config, load
 from headgate.core.display.snapshots import PoolStatus, Status
 from headgate.core.key_patterns import matches
@@ -25,15 +26,15 @@ from headgate.doctor import (
     Report,
     examine,
     machine,
-    notices,
-    outside,
+    overlapping_pools,
     settings,
-    shadows,
     storage,
-    times,
+    timeouts,
+    try_notification,
+    unmanaged_agents,
 )
 from headgate.doctor.facts import Facts, Seen
-from headgate.doctor.patterns import covers, overlap
+from headgate.doctor.pattern_overlap import covers, overlap
 from headgate.gate.liveness.process_marks import MARK
 from tests.cli.golden.compare import Ask, asking, check
 from tests.support import HEADGATE, LONG, Box, until
@@ -44,7 +45,7 @@ HOUR = 3_600_000.0
 
 @pytest.fixture
 def ask(capsys: pytest.CaptureFixture[str], box: Box, monkeypatch: pytest.MonkeyPatch) -> Ask:
-    monkeypatch.setattr(outside, "AGENTS", frozenset({f"none-{uuid4().hex}"}))
+    monkeypatch.setattr(unmanaged_agents, "AGENTS", frozenset({f"none-{uuid4().hex}"}))
     return asking(capsys)
 
 
@@ -139,11 +140,11 @@ def test_it_looks_like_this(ask: Ask) -> None:
             ("Store", (Finding("problem", "c", "broken\x1b[2J", "mend it"),)),
         )
     )
-    drawn = "\n".join(doctor.lines(report, draw.Pen()))
+    drawn = "\n".join(doctor.lines(report, terminal.Pen()))
     check("doctor", drawn + "\n")
-    plain = "\n".join(doctor.lines(report, draw.Pen(blocks="#=.")))
+    plain = "\n".join(doctor.lines(report, terminal.Pen(blocks="#=.")))
     assert plain.isascii()
-    assert doctor.lines(Report(()), draw.Pen()) == ["All is well."]
+    assert doctor.lines(Report(()), terminal.Pen()) == ["All is well."]
 
 
 def test_a_broken_file_is_a_problem_and_the_rest_is_checked(ask: Ask, box: Box) -> None:
@@ -236,14 +237,14 @@ def test_equal_names_cover_each_other() -> None:
 def test_a_limit_that_is_never_reached(ask: Ask) -> None:
     """All of its work sits in a tighter pool: a note by default, a warning if it was set."""
     host, opus = pool("host", 3, "default"), pool("*/claude-opus-*", 4, "default")
-    assert codes(shadows.check(facts(host, opus))) == [("note", "shadowed")]
+    assert codes(overlapping_pools.check(facts(host, opus))) == [("note", "shadowed")]
     opus = opus._replace(source="file")
-    assert codes(shadows.check(facts(host, opus, anthropic__claude_opus=None)))[0] == (
+    assert codes(overlapping_pools.check(facts(host, opus, anthropic__claude_opus=None)))[0] == (
         "warning",
         "shadowed",
     )
     for tight in (opus._replace(limit=2), opus._replace(limit=2, auto_reduced_from=4)):
-        assert ("warning", "shadowed") not in codes(shadows.check(facts(host, tight)))
+        assert ("warning", "shadowed") not in codes(overlapping_pools.check(facts(host, tight)))
 
 
 @pytest.mark.parametrize(
@@ -263,7 +264,11 @@ def test_only_what_surely_shadows(
 ) -> None:
     """A limit that may rise by itself shadows nothing; of two alike, one is superfluous."""
     keys = ("a/x", "b/x")
-    told = [one for one in shadows.check(seen(wide, narrow, keys=keys)) if one.code == "shadowed"]
+    told = [
+        one
+        for one in overlapping_pools.check(seen(wide, narrow, keys=keys))
+        if one.code == "shadowed"
+    ]
     assert [one.text.partition(":")[0] for one in told] == ([shadowed] if shadowed else [])
 
 
@@ -279,39 +284,41 @@ def test_only_what_surely_shadows(
 )
 def test_a_slip_in_a_name_is_seen(name: str, meant: str) -> None:
     """A pool that fits nothing seen so far, but would if its name were nearly the same."""
-    told = shadows.check(seen(pool(name, 4), pool("anthropic/*", 9), keys=(OPUS,)))
+    told = overlapping_pools.check(seen(pool(name, 4), pool("anthropic/*", 9), keys=(OPUS,)))
     assert ("warning", "fits_nothing") in codes(told)
     assert any(one.advice == f"did you mean {meant}?" for one in told)
 
 
 def test_a_model_without_its_provider_is_seen_at_once() -> None:
     """Even before anything has run, a name like a model's is no provider's."""
-    told = shadows.check(facts(pool("claude-opus-*", 4)))
+    told = overlapping_pools.check(facts(pool("claude-opus-*", 4)))
     assert [one.advice for one in told] == ["did you mean */claude-opus-*?"]
-    assert shadows.check(facts(pool("anthropic", 4), pool("openai", 4))) == []
+    assert overlapping_pools.check(facts(pool("anthropic", 4), pool("openai", 4))) == []
 
 
 def test_what_fits_nothing_at_all_is_noted() -> None:
     """Neither work nor another pool: perhaps it is no longer needed."""
-    told = shadows.check(seen(pool("zai", 4), pool("a", 9), keys=("a/x",)))
+    told = overlapping_pools.check(seen(pool("zai", 4), pool("a", 9), keys=("a/x",)))
     assert codes(told) == [("note", "fits_nothing")]
 
 
 def test_limits_that_add_up_are_noted() -> None:
     """Two versions of a model with a limit each and none in common."""
     apart = [pool("p/opus-4-6", 4), pool("p/opus-4-7", 4)]
-    told = shadows.check(seen(*apart, keys=("p/opus-4-6", "p/opus-4-7")))
+    told = overlapping_pools.check(seen(*apart, keys=("p/opus-4-6", "p/opus-4-7")))
     assert codes(told) == [("note", "disjoint")]
     assert "so 8 may run at once" in told[0].text
     assert told[0].advice.endswith("'p/opus*' N")
     joined = [*apart, pool("p/opus-*", 5)]
-    assert shadows.check(seen(*joined, keys=("p/opus-4-6", "p/opus-4-7"))) == []
+    assert overlapping_pools.check(seen(*joined, keys=("p/opus-4-6", "p/opus-4-7"))) == []
 
 
 def test_keys_without_a_limit_are_noted() -> None:
     """What runs under no limit but the machine's, unless somebody said that it may."""
     keys = ("a/x", "b/x", "c/x")
-    told = shadows.check(seen(pool("host", 3), pool("a", 2), pool("b", None, "hand"), keys=keys))
+    told = overlapping_pools.check(
+        seen(pool("host", 3), pool("a", 2), pool("b", None, "hand"), keys=keys)
+    )
     assert [one.text for one in told] == ["in use, with no limit but the machine's: c/x"]
 
 
@@ -329,13 +336,13 @@ def test_keys_without_a_limit_are_noted() -> None:
 )
 def test_timeouts_in_each_others_way(given: Facts, code: str) -> None:
     """One that is shorter than what it contains, and pauses that leave seats empty."""
-    assert code in [one.code for one in times.check(given)]
+    assert code in [one.code for one in timeouts.check(given)]
 
 
 def test_timeouts_that_agree_are_well() -> None:
     """Nothing is said against an hour for work of minutes."""
     given = facts(pool("host", 3, max_hold=7200.0), pool("a", 4, max_hold=3600.0), a__x=60_000.0)
-    assert codes(times.check(given)) == [("ok", "times")]
+    assert codes(timeouts.check(given)) == [("ok", "times")]
 
 
 class Vigil(NamedTuple):
@@ -370,7 +377,7 @@ class WithJobs(NamedTuple):
 def test_the_terms_of_jobs_are_compared(vigil: Vigil, warnings: int) -> None:
     """Patience within silence within the time to run within the longest hold of a pool."""
     config: Any = WithJobs(Jobs(vigil), {})
-    told = times.check(facts(pool("a", 4, max_hold=7200.0), config=config))
+    told = timeouts.check(facts(pool("a", 4, max_hold=7200.0), config=config))
     assert codes(told).count(("warning", "job_terms")) == warnings
 
 
@@ -378,7 +385,7 @@ def test_jobs_that_expire_before_a_pause_ends() -> None:
     """They would be lost without ever having had a chance."""
     config: Any = WithJobs(Jobs(), {})
     paused = pool("a", 4, paused=True, paused_until=5_000.0)
-    told = times.check(facts(paused, config=config))
+    told = timeouts.check(facts(paused, config=config))
     assert codes(told) == [("warning", "job_terms")]
 
 
@@ -519,8 +526,10 @@ def test_agents_outside_are_found_by_name_only(box: Box) -> None:
     script = f"exec -a '/opt/{name}' sleep 600"
     stray = box.start("bash", "-c", script, env={"SECRET": "prompt"})
     names = {name}
-    until(lambda: [one.pid for one in outside.running(names)] == [stray.pid])
-    assert outside.running(names) == [outside.Agent(stray.pid, name, counted=False)]
+    until(lambda: [one.pid for one in unmanaged_agents.running(names)] == [stray.pid])
+    assert unmanaged_agents.running(names) == [
+        unmanaged_agents.Agent(stray.pid, name, counted=False)
+    ]
     marked = box.start("bash", "-c", script, env={MARK: "abc.1"})
     runner = box.run("-m", "a/b", "--", "bash", "-c", f"echo up; {script}")
     assert runner.line() == "up"
@@ -528,7 +537,7 @@ def test_agents_outside_are_found_by_name_only(box: Box) -> None:
         "bash", "-c", f"exec -a {name} bash -c 'echo up; exec -a {name} sleep 600 & wait'"
     )
     assert nested.line() == "up"
-    until(lambda: {one.pid for one in outside.running(names)} == {stray.pid, nested.pid})
+    until(lambda: {one.pid for one in unmanaged_agents.running(names)} == {stray.pid, nested.pid})
     assert marked.alive()
 
 
@@ -546,20 +555,20 @@ def test_agents_outside_are_found_by_name_only(box: Box) -> None:
 )
 def test_agents_are_known_by_their_programs(argv: list[str], name: str) -> None:
     """By the program or the script, with or without its path and ending."""
-    assert outside.agent_name(argv) == name
+    assert unmanaged_agents.agent_name(argv) == name
 
 
 def test_observed_agents_are_a_note(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that a pool counts all the same are told as such."""
     name = f"agent{uuid4().hex[:8]}"
-    monkeypatch.setattr(outside, "AGENTS", frozenset({name}))
+    monkeypatch.setattr(unmanaged_agents, "AGENTS", frozenset({name}))
     path = box.config(f'[pools.a]\nlimit = 4\nobserve = [{{ process = "{name}" }}]\n')
     stray = box.start("bash", "-c", f"exec -a {name} sleep 600")
     given = facts(config=load(path))
-    until(lambda: outside.check(given)[0].code == "observed")
-    (told,) = outside.check(given)
+    until(lambda: unmanaged_agents.check(given)[0].code == "observed")
+    (told,) = unmanaged_agents.check(given)
     assert (told.level, f"(pid {stray.pid})" in told.text) == ("note", True)
-    (told,) = outside.check(facts())
+    (told,) = unmanaged_agents.check(facts())
     assert (told.level, told.code) == ("warning", "outside")
 
 
@@ -588,7 +597,7 @@ def test_each_target_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     module.try_out = lambda target: target.trouble  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "headgate.notify", module)
     config: Any = WithNotify((Target("me"), Target("team", "refused sk-ant-api03-abcdefgh")))
-    told = notices.send(facts(config=config))
+    told = try_notification.send(facts(config=config))
     assert codes(told) == [("ok", "notify"), ("problem", "notify_failed")]
     assert "sk-ant" not in str(told)
 

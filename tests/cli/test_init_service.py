@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli import service
+from headgate.cli.shared import service_files
 from headgate.errors import UsageError
 from headgate.store.urls import has_password, show_url
 from tests.cli.golden.compare import Ask, asking
@@ -80,21 +80,25 @@ def test_the_same_store_and_configuration_are_used(
 
 def test_odd_names_survive_the_quoting() -> None:
     """Spaces, quotes, percent and dollar signs in the program, its arguments and the path."""
-    found = unit(service.make(service.SYSTEMD, [ODD, ODD, "up"], f"{ODD}:/bin").text)
+    found = unit(service_files.make(service_files.SYSTEMD, [ODD, ODD, "up"], f"{ODD}:/bin").text)
     assert words(found["ExecStart"]) == ["/usr/bin/env", ODD, ODD, "up"]
-    found = unit(service.make(service.SYSTEMD, ["/a b/$HOME/100%", ODD, "up"], f"{ODD}:/bin").text)
+    found = unit(
+        service_files.make(
+            service_files.SYSTEMD, ["/a b/$HOME/100%", ODD, "up"], f"{ODD}:/bin"
+        ).text
+    )
     assert words(found["ExecStart"]) == ["/a b/$HOME/100%", ODD, "up"]
     assert words(found["Environment"]) == [f"PATH={ODD}:/bin"]
-    plist = service.make(service.LAUNCHD, [ODD, "<&>", "up"], ODD).text
+    plist = service_files.make(service_files.LAUNCHD, [ODD, "<&>", "up"], ODD).text
     assert plistlib.loads(plist.encode())["ProgramArguments"] == [ODD, "<&>", "up"]
 
 
-@pytest.mark.parametrize("kind", service.KINDS)
+@pytest.mark.parametrize("kind", service_files.KINDS)
 @pytest.mark.parametrize("bad", ["/a\nExecStart=/b", "/a\x00", "/\udcff"])
 def test_what_no_line_can_hold_is_refused(kind: str, bad: str) -> None:
     """A line break in a path cannot become a line of the unit."""
     with pytest.raises(UsageError, match=r"cannot put .* into a service"):
-        service.make(kind, ["/headgate", f"--config={bad}", "up"], "/bin")
+        service_files.make(kind, ["/headgate", f"--config={bad}", "up"], "/bin")
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd")
@@ -107,7 +111,9 @@ def test_systemd_finds_nothing_wrong(box: Box, name: str) -> None:
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     path = box.folder / "headgate.service"
-    path.write_text(service.make(service.SYSTEMD, [str(program), ODD, "up"], "/bin:/a b").text)
+    path.write_text(
+        service_files.make(service_files.SYSTEMD, [str(program), ODD, "up"], "/bin:/a b").text
+    )
     done = subprocess.run(
         ["systemd-analyze", "verify", "--user", "--man=no", str(path)],
         env={**box.env, "XDG_RUNTIME_DIR": str(box.folder)},
@@ -134,7 +140,7 @@ def test_a_plist_is_written_where_launchd_looks(ask: Ask, box: Box) -> None:
     assert "launchctl bootstrap" in said.err
 
 
-@pytest.mark.parametrize("kind", service.KINDS)
+@pytest.mark.parametrize("kind", service_files.KINDS)
 def test_nothing_is_overwritten_unless_forced(ask: Ask, kind: str) -> None:
     """A service that somebody has edited stays as it is."""
     path = Path(ask("init", "--service", kind).out.strip())
@@ -186,9 +192,9 @@ def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
 def test_the_kind_follows_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is launchd on macOS, systemd elsewhere."""
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert service.usual() == service.LAUNCHD
+    assert service_files.usual() == service_files.LAUNCHD
     monkeypatch.setattr(sys, "platform", "linux")
-    assert service.usual() == service.SYSTEMD
+    assert service_files.usual() == service_files.SYSTEMD
 
 
 def test_this_headgate_can_be_started_from_anywhere(
@@ -200,7 +206,7 @@ def test_this_headgate_can_be_started_from_anywhere(
     program.chmod(0o755)
     monkeypatch.chdir(box.folder)
     monkeypatch.setattr(sys, "argv", ["./headgate"])
-    assert service.this_headgate() == [str(program)]
+    assert service_files.this_headgate() == [str(program)]
     monkeypatch.setattr(sys, "argv", ["/x/headgate/__main__.py"])
     monkeypatch.setattr(sys, "executable", str(box.folder / "bin" / "python"))
-    assert service.this_headgate() == [sys.executable, "-m", "headgate"]
+    assert service_files.this_headgate() == [sys.executable, "-m", "headgate"]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli import draw, queue, why
+from headgate.cli import queue, why
+from headgate.cli.shared import terminal
 from headgate.core.display import json_shapes
 from headgate.core.display.snapshots import AttemptStatus, JobStatus, Queue, Running, Waiting
 from headgate.core.times import Seconds
@@ -19,7 +20,7 @@ from tests.work.conftest import JobBox
 NO_WORKER = "no worker is there to start it (headgate worker)"
 NOON = Seconds(1_700_000_000.0)
 EVIL = "\x1b[31mred\x1b]0;owned\x07\nnew line\x9b2J\u202egnp\x7f"
-PLAIN = draw.Pen()
+PLAIN = terminal.Pen()
 JOB = JobStatus(
     id=7,
     state="held",
@@ -120,7 +121,7 @@ def test_hostile_text_draws_nothing_on_a_terminal() -> None:
     job = JOB._replace(task=EVIL, name=EVIL, reason=EVIL, key=EVIL, label=EVIL)
     run = RUNS._replace(task=EVIL, last_line=EVIL, label=EVIL)
     view = Queue((run,), (), 0, (job,), 1)
-    drawn = [*queue.lines(view, draw.Pen(width=70)), *why._of_job(job, PLAIN)]
+    drawn = [*queue.lines(view, terminal.Pen(width=70)), *why._of_job(job, PLAIN)]
     drawn += queue._ended([job._replace(ended=NOON)], PLAIN)
     assert all(map(str.isprintable, drawn))
 

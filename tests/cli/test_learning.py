@@ -10,8 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from headgate import Gate
-from headgate.cli import draw, limits
+from headgate.cli import limits
 from headgate.cli.events import event_line
+from headgate.cli.shared import terminal
 from headgate.core.display import json_shapes
 from headgate.core.display.snapshots import Event, PoolStatus, UpstreamStatus
 from headgate.core.times import Ms, Seconds
@@ -19,7 +20,7 @@ from tests.cli.golden.compare import Ask, asking, check, timeless
 from tests.support import LONG, Box, Program, until
 
 NOON = Seconds(1_700_000_000.0)
-PLAIN = draw.Pen()
+PLAIN = terminal.Pen()
 
 
 @pytest.fixture
@@ -349,7 +350,7 @@ def test_events_of_learning_are_lined_up() -> None:
     ]
     lines = [event_line(event, PLAIN).partition(":20  ")[2] for event in events]
     check("events-learning", "\n".join(lines) + "\n")
-    coloured = event_line(events[2], draw.Pen(colour=True))
+    coloured = event_line(events[2], terminal.Pen(colour=True))
     assert "\x1b[33mlimit_reduced\x1b[0m" in coloured
 
 

@@ -18,7 +18,8 @@ import apsw
 import pytest
 
 from headgate import Gate, HeadgateError
-from headgate.cli import capacity, draw, queue, status, why
+from headgate.cli import capacity, queue, status, why
+from headgate.cli.shared import terminal
 from headgate.core.display import json_shapes
 from headgate.core.display.snapshots import (
     Capacity,
@@ -37,7 +38,7 @@ from tests.support import HEADGATE, LONG, Box
 OPUS = "anthropic/claude-opus-4-6"
 NOON = Seconds(1_700_000_000.0)
 EVIL = "\x1b[31mred\x1b]0;owned\x07\nnew line\x9b2J\u202egnp\x7f"
-PLAIN = draw.Pen()
+PLAIN = terminal.Pen()
 
 
 @pytest.fixture
@@ -151,17 +152,17 @@ def test_status_is_drawn_with_bars_and_only_the_columns_that_say_something() -> 
 
 def test_status_fits_a_narrow_terminal() -> None:
     """Long cells end in … and no line is wider than the terminal."""
-    lines = status.lines(FULL_STATUS, draw.Pen(width=66))
+    lines = status.lines(FULL_STATUS, terminal.Pen(width=66))
     check("status-narrow", "\n".join(lines) + "\n")
-    assert max(map(draw.columns_of, lines)) <= 66
+    assert max(map(terminal.columns_of, lines)) <= 66
 
 
 def test_what_to_do_about_a_pool_is_never_cut_off() -> None:
     """A notice goes below the table, on as many lines as the terminal needs."""
     advice = "limit reduced from 4 to 3 after a 429; restore it: headgate limits restore 'umans'"
     view = FULL_STATUS._replace(pools=(pool("umans", 3)._replace(notice=f"{EVIL} {advice}"),))
-    lines = status.lines(view, draw.Pen(width=60))
-    assert max(map(draw.columns_of, lines)) <= 60
+    lines = status.lines(view, terminal.Pen(width=60))
+    assert max(map(terminal.columns_of, lines)) <= 60
     assert all(map(str.isprintable, lines))
     assert advice in " ".join(line.strip() for line in lines)
 
@@ -206,19 +207,19 @@ def test_a_bar_is_never_full_or_empty_unless_the_pool_is(
     limit: int | None, in_use: int, cooling: int, expected: str
 ) -> None:
     """One cell per seat up to twenty, then shares; at least one for any, all only for all."""
-    drawn = draw.bar(limit, in_use, cooling, PLAIN)
+    drawn = terminal.bar(limit, in_use, cooling, PLAIN)
     assert not isinstance(drawn, int)
     assert "".join(span[0] for span in drawn) == expected
 
 
 def test_wide_characters_are_counted_as_a_terminal_shows_them() -> None:
     """Columns line up below CJK text, and a cut never halves such a character."""
-    lines = draw.table(
+    lines = terminal.table(
         [("a", "shrinks"), ("b", "right")], [("日本語のタスク", 1), ("e\u0301", 22)], PLAIN
     )
-    assert [draw.columns_of(line) for line in lines] == [18, 18, 18]
-    assert draw.clip("日本語", 4) == "日…"
-    assert draw.columns_of("e\u0301") == 1
+    assert [terminal.columns_of(line) for line in lines] == [18, 18, 18]
+    assert terminal.clip("日本語", 4) == "日…"
+    assert terminal.columns_of("e\u0301") == 1
 
 
 def test_queue_shows_two_tables(busy: Gate, ask: Ask) -> None:
@@ -519,7 +520,7 @@ def test_lines_are_cut_to_the_terminal(busy: Gate, box: Box) -> None:
     """On a terminal of 72 columns no line of the queue is longer."""
     drawn = on_a_terminal("queue", env={**box.env, "TERM": "dumb"}, columns=72)
     lines = drawn.replace("\r\n", "\n").splitlines()
-    assert max(map(draw.columns_of, lines)) <= 72
+    assert max(map(terminal.columns_of, lines)) <= 72
     assert "…" in drawn
 
 

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from headgate.sim.shapes import event
+from headgate.sim.dialects.dialect import event
 
 WANTED = "[[tool]]"
 """A prompt with this in it is answered with a tool call, until there is a tool's result."""

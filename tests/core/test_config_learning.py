@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headgate.config import GRACE, Config, load
 from headgate.config.check import parse
-from headgate.config.words import hide, key_like
+from headgate.config.error_text import hide, key_like
 from headgate.core.admission.pools import Declared, UsageSource
 from headgate.core.answers.answer_rules import Rule
 from headgate.core.times import Ms

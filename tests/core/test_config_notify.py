@@ -267,8 +267,8 @@ def test_what_no_filter_holds_back() -> None:
 )
 def test_any_table_parses_or_is_refused(table: dict[str, object]) -> None:
     """Whatever a table says, it makes a target or notes; nothing else is raised."""
-    from headgate.config.notes import Notes
     from headgate.config.notify import read_notify
+    from headgate.config.problems import Notes
 
     notes = Notes("", "c.toml")
     found = read_notify(notes, {"notify": [table]})

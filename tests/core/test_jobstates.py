@@ -195,7 +195,7 @@ def test_states_change_in_one_place_only() -> None:
         for path, call in _calls()
         if isinstance(call.func, ast.Name) and call.func.id == "Job"
     }
-    assert making == {"ledger/jobs/lifecycle.py", "store/codec.py", "sim/world.py"}, (
+    assert making == {"ledger/jobs/lifecycle.py", "store/column_codec.py", "sim/world.py"}, (
         "sim has jobs of its own"
     )
 

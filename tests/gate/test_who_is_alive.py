@@ -18,7 +18,7 @@ from headgate.core.times import Ms
 from headgate.gate.liveness.member_pipes import FolderRoll, HomeRoll
 from headgate.gate.liveness.process_marks import MARK
 from headgate.ledger.transaction.rows import Census, Member
-from headgate.sim.census import SimulatedCensus
+from headgate.sim.simulated_liveness import SimulatedCensus
 from tests.support import until
 
 
@@ -268,5 +268,5 @@ def test_every_implementer_is_in_the_suite() -> None:
     assert found == {
         "src/headgate/gate/liveness/member_pipes.py",
         "src/headgate/ledger/transaction/rows.py",
-        "src/headgate/sim/census.py",
+        "src/headgate/sim/simulated_liveness.py",
     }

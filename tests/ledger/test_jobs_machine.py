@@ -31,7 +31,7 @@ from headgate.ledger.queries import job_queries, status_and_queue
 from headgate.ledger.queries.positions_and_etas import Survey
 from headgate.ledger.transaction.ledger import Ledger, Pages
 from headgate.ledger.transaction.rows import Member, Tx
-from headgate.sim.census import SimulatedCensus
+from headgate.sim.simulated_liveness import SimulatedCensus
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore

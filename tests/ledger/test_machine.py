@@ -23,7 +23,7 @@ from headgate.ledger.admission import admit
 from headgate.ledger.queries import status_and_queue
 from headgate.ledger.transaction.ledger import Ledger, Pages
 from headgate.ledger.transaction.rows import Member, Tx
-from headgate.sim.census import SimulatedCensus
+from headgate.sim.simulated_liveness import SimulatedCensus
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore

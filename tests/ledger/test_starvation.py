@@ -14,7 +14,7 @@ from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.transaction.ledger import Ledger, Pages
 from headgate.ledger.transaction.rows import Member
-from headgate.sim.census import SimulatedCensus
+from headgate.sim.simulated_liveness import SimulatedCensus
 from headgate.store.memory import MemoryStore
 from tests.ledger.test_machine import STEADY
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headgate.core.host.pressure import GIB
 from headgate.core.times import Seconds
-from headgate.probe.judge import Copy, Round, Search, fault, needs, worse
+from headgate.probe.search import Copy, Round, Search, fault, needs, worse
 
 MIB = 2**20
 

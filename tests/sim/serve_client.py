@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 
 from headgate.sim.journal import ENDS, Line
-from headgate.sim.serve import Server
-from headgate.sim.serve_manner import Manner, fixed
+from headgate.sim.server.manner import Manner, fixed
+from headgate.sim.server.serve import Server
 from headgate.sim.upstream import Plan
 from tests.support import LONG, until_async
 

@@ -18,7 +18,7 @@ from headgate import Gate
 from headgate.core.display.snapshots import Event, PoolStatus, Waiting
 from headgate.sim import journal
 from headgate.sim.journal import Line, most_at_once, refusals
-from headgate.sim.serve import account_of
+from headgate.sim.server.serve import account_of
 from tests.sim.crew import ENV
 from tests.sim.serve_client import replayed
 from tests.support import HEADGATE, Box, Program, pool_of, until

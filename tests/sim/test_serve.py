@@ -20,8 +20,8 @@ import pytest
 from headgate.errors import HeadgateError
 from headgate.sim import journal
 from headgate.sim.journal import excess, most_at_once, refusals
-from headgate.sim.serve import account_of, running
-from headgate.sim.serve_manner import Spread, fixed
+from headgate.sim.server.manner import Spread, fixed
+from headgate.sim.server.serve import account_of, running
 from headgate.sim.upstream import Plan
 from tests.sim.serve_client import (
     PROMPT,
@@ -318,7 +318,7 @@ def test_a_taken_port_and_a_bad_log_are_said_plainly(tmp_path: Path) -> None:
 MAIN = """
 import sys
 from argparse import ArgumentParser
-from headgate.sim import serve
+from headgate.sim.server import serve
 parser = ArgumentParser()
 serve.arguments(parser)
 sys.exit(serve.run(serve.options_of(parser.parse_args())))

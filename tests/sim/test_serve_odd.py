@@ -11,10 +11,10 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from headgate.sim import serve_http
+from headgate.sim.dialects.anthropic import Anthropic
 from headgate.sim.journal import line_of
-from headgate.sim.serve import running
-from headgate.sim.shapes_anthropic import Anthropic
+from headgate.sim.server import http
+from headgate.sim.server.serve import running
 from tests.sim.serve_client import (
     PROMPT,
     QUICK,
@@ -103,7 +103,7 @@ def test_too_large_a_request_is_a_413() -> None:
 
     async def test() -> None:
         async with running(PROMPT, QUICK) as server, client(server) as session:
-            large = b" " * (serve_http.LARGEST + 1)
+            large = b" " * (http.LARGEST + 1)
             found = await raw(server, POST + b"Content-Length: 999999999999\r\n\r\n{")
             assert found.startswith(b"HTTP/1.1 413")
             assert b"request_too_large" in found
@@ -299,7 +299,7 @@ def test_only_this_machine_may_change_the_plan(address: str, local: bool) -> Non
     """`/sim/…` is for loopback, wherever the server listens."""
     transport = SimpleNamespace(get_extra_info=lambda _: (address, 1))
     request: Any = SimpleNamespace(transport=transport)
-    assert serve_http._local(request) is local
+    assert http._local(request) is local
 
 
 def test_a_fault_of_its_own_is_a_500_and_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,7 +310,7 @@ def test_a_fault_of_its_own_is_a_500_and_a_line(monkeypatch: pytest.MonkeyPatch)
 
     async def test() -> None:
         async with running(PROMPT, QUICK) as server, client(server) as session:
-            monkeypatch.setattr(serve_http, "body_of", broken)
+            monkeypatch.setattr(http, "body_of", broken)
             status, _, answer = await post(session, ask())
             assert (status, answer["error"]["type"]) == (500, "api_error")
             assert server.journal.lines()[-1].note == "RuntimeError"

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import UsageError
+from headgate.sim.dialects.dialect import Reply
 from headgate.sim.journal import Journal, excess, most_at_once, refusals
-from headgate.sim.serve import Options, arguments, options_of
-from headgate.sim.serve_manner import (
+from headgate.sim.server.manner import (
     Manner,
     Script,
     Spread,
@@ -21,8 +21,8 @@ from headgate.sim.serve_manner import (
     parse_spread,
     parse_wish,
 )
-from headgate.sim.serve_play import pieces
-from headgate.sim.shapes import Reply
+from headgate.sim.server.play import pieces
+from headgate.sim.server.serve import Options, arguments, options_of
 from headgate.sim.upstream import Plan
 
 

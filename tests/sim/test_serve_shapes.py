@@ -8,9 +8,9 @@ import pytest
 
 from headgate.core.admission.pools import UsageSource
 from headgate.core.answers.signals import Reading
-from headgate.sim import serve_play
-from headgate.sim.serve import running
-from headgate.sim.serve_manner import fixed
+from headgate.sim.server import play as playing
+from headgate.sim.server.manner import fixed
+from headgate.sim.server.serve import running
 from headgate.sim.upstream import Plan
 from headgate.usage import read
 from tests.sim.serve_client import PROMPT, QUICK, ask, client, events, happened, play, post
@@ -169,7 +169,7 @@ def test_a_stream_comes_bit_by_bit() -> None:
 
 def test_a_silent_stream_says_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     """Anthropic's pings; OpenAI's streams are silent."""
-    monkeypatch.setattr(serve_play, "PING", 50)
+    monkeypatch.setattr(playing, "PING", 50)
 
     async def test() -> None:
         async with running(PROMPT, QUICK) as server, client(server) as session:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from headgate.ledger.transaction.rows import Expected
-from headgate.store.rows import Row, SqlRows, Statement
+from headgate.store.sql_rows import Row, SqlRows, Statement
 from headgate.store.sqlite import SqliteStore
 from headgate.store.sqlite_tables import SqliteTables
 

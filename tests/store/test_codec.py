@@ -19,7 +19,7 @@ from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
 from headgate.errors import StoreCorruptError
-from headgate.store import codec
+from headgate.store import column_codec
 from headgate.store.schema import migrations
 from tests.store.rows import CODES, job, lease
 
@@ -46,14 +46,14 @@ codes = st.sampled_from(["", "after", "exit", "held", "starting", "adopted", "ra
 
 
 def _columns(row: Job) -> tuple[str, str]:
-    named = codec.write_job(row)
+    named = column_codec.write_job(row)
     return named["state"], named["code"]
 
 
 def _again(row: Job) -> Job:
     """A job that was written and read."""
-    named = codec.write_job(row)
-    return codec.read_job([named[name] for name in JOB_COLUMNS])
+    named = column_codec.write_job(row)
+    return column_codec.read_job([named[name] for name in JOB_COLUMNS])
 
 
 def _names(table: str) -> list[str]:
@@ -72,7 +72,7 @@ JOB_COLUMNS, LEASE_COLUMNS = _names("job"), _names("lease")
 @pytest.mark.parametrize("word, code, state", KNOWN)
 def test_what_was_written_is_understood(word: str, code: str, state: State) -> None:
     """Each pair of columns that version 0.1.0 writes is one state."""
-    assert codec.read_state(word, code) is state
+    assert column_codec.read_state(word, code) is state
     assert {known for _, _, known in KNOWN} == set(State)
 
 
@@ -81,9 +81,9 @@ def test_what_is_written_was_known_before(state: State) -> None:
     """Each state is written as 0.1.0 would, but that one back in line is `queued`, not `parked`."""
     row = job(1, state)
     word, code = _columns(row)
-    assert set(codec.write_job(row)) == set(JOB_COLUMNS)
+    assert set(column_codec.write_job(row)) == set(JOB_COLUMNS)
     assert word == state.word
-    assert codec.read_state(word, code) is state
+    assert column_codec.read_state(word, code) is state
     assert _again(row) == row
     if state in CODES:
         assert code == CODES[state]
@@ -100,14 +100,14 @@ def test_who_was_adopted_is_told_by_the_code() -> None:
 @given(words, codes)
 def test_reading_and_writing_settle(word: str, code: str) -> None:
     """Whatever is read is written as something that is read as the same."""
-    row = codec.read_job([*_row(word, code)])
+    row = column_codec.read_job([*_row(word, code)])
     again = _again(row)
     assert (again.state, again.adopted) == (row.state, row.adopted)
     assert _columns(again) == _columns(row)
 
 
 def _row(word: str, code: str) -> list[object]:
-    named = {**codec.write_job(job(1)), "state": word, "code": code}
+    named = {**column_codec.write_job(job(1)), "state": word, "code": code}
     return [named[name] for name in JOB_COLUMNS]
 
 
@@ -116,13 +116,13 @@ def _row(word: str, code: str) -> list[object]:
 def test_one_put_aside_is_never_written_as_one_in_line(state: State, code: str) -> None:
     """A code that would make another state of it is not written."""
     word, written = _columns(job(1, state)._replace(code=code))
-    assert codec.read_state(word, written) is state
+    assert column_codec.read_state(word, written) is state
 
 
 def test_a_state_that_nobody_knows_is_damage() -> None:
     """A word of no meaning is an error that names it."""
     with pytest.raises(StoreCorruptError, match="'asleep'"):
-        codec.read_state("asleep", "")
+        column_codec.read_state("asleep", "")
 
 
 @pytest.mark.parametrize(
@@ -131,15 +131,15 @@ def test_a_state_that_nobody_knows_is_damage() -> None:
 )
 def test_an_answer_is_a_number_in_its_column(number: int, answer: Answer) -> None:
     """Nothing, yes, or the time of a no; never a time that would mean something else."""
-    assert codec.read_answer(number) == answer
-    assert codec.write_answer(answer) == number
-    assert codec.write_answer(refused(Ms(0))) == 2
+    assert column_codec.read_answer(number) == answer
+    assert column_codec.write_answer(answer) == number
+    assert column_codec.write_answer(refused(Ms(0))) == 2
 
 
 @given(st.integers(0, 2**60))
 def test_answers_settle(number: int) -> None:
     """Every number is read and written as itself."""
-    assert codec.write_answer(codec.read_answer(number)) == number
+    assert column_codec.write_answer(column_codec.read_answer(number)) == number
 
 
 @pytest.mark.parametrize(
@@ -156,27 +156,27 @@ def test_answers_settle(number: int) -> None:
 )
 def test_who_asked_for_an_end_is_told_by_the_sentence(text: str, cause: EndCause) -> None:
     """Only here: version 0.1.0 kept no cause, and must still park what makes room."""
-    assert codec.read_end_request(text) == EndRequest(cause, text)
-    assert codec.write_end_request(EndRequest(cause, text)) == text
+    assert column_codec.read_end_request(text) == EndRequest(cause, text)
+    assert column_codec.write_end_request(EndRequest(cause, text)) == text
 
 
 def test_nobody_asked_for_an_end() -> None:
     """No request is an empty text; one without a sentence is not."""
-    assert codec.read_end_request("") is None
-    assert codec.write_end_request(None) == ""
+    assert column_codec.read_end_request("") is None
+    assert column_codec.write_end_request(None) == ""
     for cause in EndCause:
-        found = codec.read_end_request(codec.write_end_request(EndRequest(cause, "")))
+        found = column_codec.read_end_request(column_codec.write_end_request(EndRequest(cause, "")))
         assert found is not None
         assert found.cause is cause
-    assert codec.write_end_request(relief("why")) == f"{RELIEF}why"
+    assert column_codec.write_end_request(relief("why")) == f"{RELIEF}why"
 
 
 @given(st.sampled_from(EndCause), st.text())
 def test_requests_settle(cause: EndCause, text: str) -> None:
     """Whatever is written is read and written as the same, with its cause unless it lies."""
-    written = codec.write_end_request(EndRequest(cause, text))
-    found = codec.read_end_request(written)
-    assert codec.write_end_request(found) == written
+    written = column_codec.write_end_request(EndRequest(cause, text))
+    found = column_codec.read_end_request(written)
+    assert column_codec.write_end_request(found) == written
 
 
 @pytest.mark.parametrize("answer", [PENDING, ACCEPTED, refused(Ms(99))])
@@ -184,8 +184,8 @@ def test_requests_settle(cause: EndCause, text: str) -> None:
 def test_a_lease_comes_back_as_it_was(answer: Answer, request_: EndRequest | None) -> None:
     """Every field of it, through its columns."""
     row = lease(7)._replace(answer=answer, cancel=request_, life="m-1", job=1, pid=3)
-    written = codec.write_lease(row)
+    written = column_codec.write_lease(row)
     assert len(written) == len(LEASE_COLUMNS)
     named = dict(zip(LEASE_COLUMNS, written, strict=True))
     assert (named["id"], named["pid"], named["life"], named["job"]) == (7, 3, "m-1", 1)
-    assert codec.read_lease(written) == row
+    assert column_codec.read_lease(written) == row

@@ -23,7 +23,7 @@ from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import Expected, Member, Tx
 from headgate.store import open_store
-from headgate.store.rows import SqlRows
+from headgate.store.sql_rows import SqlRows
 from tests.store.rows import KEYS, MEMBERS, attempt, happening, job, lane, lease, rest, ticket
 
 CANCELS = (None, EndRequest(EndCause.CANCEL, "stop"), relief("no memory"))

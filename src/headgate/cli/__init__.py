@@ -137,7 +137,7 @@ def _run(verb: str, words: list[str], options: dict[str, str]) -> int:
         args.store = options.get("store")
         args.config_file = options.get("config")
         if getattr(args, "json", False):
-            from headgate.cli.common import wants_only_new
+            from headgate.cli.shared.open_gate import wants_only_new
 
             wants_only_new()  # a bad HEADGATE_SCHEMA is found before anything is done
         return int(module.run(args))

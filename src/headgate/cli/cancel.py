@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from headgate.cli.common import open_anyway, parse_id, print_json, say
+from headgate.cli.shared.open_gate import open_anyway, parse_id, print_json, say
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.quantities import parse_duration
 from headgate.core.times import seconds

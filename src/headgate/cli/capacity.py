@@ -2,8 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 
-from headgate.cli import draw
-from headgate.cli.common import open_gate, print_json
+from headgate.cli.shared import terminal
+from headgate.cli.shared.open_gate import open_gate, print_json
 from headgate.core.display.snapshots import Capacity
 from headgate.core.quantities import show_seconds
 from headgate.errors import NoRoomError
@@ -32,18 +32,18 @@ def run(args: Namespace) -> int:
 
         print_json(json_shapes.document(json_shapes.capacity(capacity)), old_json_names.CAPACITY)
     else:
-        draw.show([line(capacity)])
+        terminal.show([line(capacity)])
     return 0 if capacity.state in {"open", "near"} else NoRoomError.exit_code
 
 
 def line(capacity: Capacity) -> str:
     """The answer for people."""
-    what = draw.clean(capacity.key or "work with no model")
+    what = terminal.clean(capacity.key or "work with no model")
     parts = [capacity.state]
     if capacity.reason is None:
         parts.append("no limit" if capacity.free is None else f"{capacity.free} free")
     else:
-        parts.append(draw.clean(capacity.reason))
+        parts.append(terminal.clean(capacity.reason))
     if capacity.queued:
         parts.append(f"{capacity.queued} waiting")
     if capacity.eta is not None:

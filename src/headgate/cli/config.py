@@ -5,9 +5,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from headgate.cli import draw
-from headgate.cli.common import print_json, say, warn_of_old_messages
 from headgate.cli.limits import COLUMNS, in_order, row
+from headgate.cli.shared import terminal
+from headgate.cli.shared.open_gate import print_json, say, warn_of_old_messages
 from headgate.config import Config, find, load
 from headgate.core.admission.pools import Pool, UsageSource, book, parse_view
 from headgate.core.display import json_shapes
@@ -46,11 +46,11 @@ def run(args: Namespace) -> int:
     for warning in config.warnings:
         say(f"warning: {warning}")
     found = str(config.path) if config.path else "there is no file, the defaults count"
-    draw.show([f"ok: {draw.clean(found)}", "", *_lines(pools, draw.pen())])
+    terminal.show([f"ok: {terminal.clean(found)}", "", *_lines(pools, terminal.pen())])
     return 0
 
 
-def _lines(pools: Mapping[str, Pool], pen: draw.Pen) -> list[str]:
+def _lines(pools: Mapping[str, Pool], pen: terminal.Pen) -> list[str]:
     """The limits, and where else a pool looks; no URL, for some hold what is private."""
     columns = (*COLUMNS, ("usage", ""), ("observes", "shrinks"))
     rows = [
@@ -61,7 +61,7 @@ def _lines(pools: Mapping[str, Pool], pen: draw.Pen) -> list[str]:
         )
         for status in in_order(map(_status, pools.values()))
     ]
-    return draw.table(columns, rows, pen)
+    return terminal.table(columns, rows, pen)
 
 
 def _usage(source: UsageSource | None) -> str:

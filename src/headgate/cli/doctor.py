@@ -8,8 +8,8 @@ import os
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from headgate.cli import draw
-from headgate.cli.common import print_json
+from headgate.cli.shared import terminal
+from headgate.cli.shared.open_gate import print_json
 from headgate.core.display import json_shapes, old_json_names
 from headgate.doctor import NOTE, OK, PROBLEM, WARNING, Finding, Report, examine
 
@@ -31,7 +31,7 @@ def run(args: Namespace) -> int:
     if args.json:
         print_json(as_json(report), old_json_names.FINDINGS)
     else:
-        draw.show(lines(report, draw.pen()))
+        terminal.show(lines(report, terminal.pen()))
     return 0 if report.healthy else 1
 
 
@@ -52,7 +52,7 @@ def as_json(report: Report) -> dict[str, Any]:
     )
 
 
-def lines(report: Report, pen: draw.Pen) -> list[str]:
+def lines(report: Report, pen: terminal.Pen) -> list[str]:
     """The findings for people."""
     plain = pen.blocks.isascii()
     drawn = []
@@ -64,12 +64,12 @@ def lines(report: Report, pen: draw.Pen) -> list[str]:
     return [*drawn, _summary(report)]
 
 
-def _lines(finding: Finding, pen: draw.Pen, *, plain: bool) -> list[str]:
+def _lines(finding: Finding, pen: terminal.Pen, *, plain: bool) -> list[str]:
     mark = pen.paint(_MARKS[finding.level][plain], _STYLES[finding.level])
     width = None if pen.width is None else max(40, pen.width - 6)
-    first, *rest = draw.wrap(finding.text, width)
+    first, *rest = terminal.wrap(finding.text, width)
     said = [f"  {mark} {first}", *(f"    {line}" for line in rest)]
-    advice = draw.wrap(finding.advice, width) if finding.advice else []
+    advice = terminal.wrap(finding.advice, width) if finding.advice else []
     return said + [pen.paint(f"      {line}", "dim") for line in advice]
 
 

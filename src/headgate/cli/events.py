@@ -5,9 +5,14 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
-from headgate.cli import draw
-from headgate.cli.common import open_anyway, wants_only_new, warn_of_old_names, with_old_names
 from headgate.cli.queue import whole
+from headgate.cli.shared import terminal
+from headgate.cli.shared.open_gate import (
+    open_anyway,
+    wants_only_new,
+    warn_of_old_names,
+    with_old_names,
+)
 from headgate.core.display import old_json_names
 from headgate.core.display.json_shapes import document, encode
 from headgate.core.display.json_shapes import event as event_json
@@ -41,7 +46,7 @@ def run(args: Namespace) -> int:
                     _tell(news, as_json=args.json)
                     last = news[-1].seq
         if not latest and not args.json:
-            draw.show(["Nothing has happened yet."])
+            terminal.show(["Nothing has happened yet."])
     return 0
 
 
@@ -52,24 +57,22 @@ def _tell(events: Iterable[Event], *, as_json: bool) -> None:
             sys.stdout.write(f"{encode(shown)}\n")
         sys.stdout.flush()
         return
-    pen = draw.pen()
-    draw.show(event_line(event, pen) for event in events)
+    pen = terminal.pen()
+    terminal.show(event_line(event, pen) for event in events)
 
 
-def event_line(event: Event, pen: draw.Pen) -> str:
+def event_line(event: Event, pen: terminal.Pen) -> str:
     """An event on a line, so that those to come can be lined up with those that were."""
-    kind = draw.clean(event.event)
+    kind = terminal.clean(event.event)
     about = " ".join(word for word in (event.task, event.key, event.pool) if word)
     work = str(event.work or "")
-    head = f"{draw.clock(event.at)}  {kind:<13}  {work:>6}"
-    tail = draw.clean("  ".join(word for word in (about, event.text) if word))
+    head = f"{terminal.clock(event.at)}  {kind:<13}  {work:>6}"
+    tail = terminal.clean("  ".join(word for word in (about, event.text) if word))
     room = None if pen.width is None else max(20, pen.width - len(head) - 2)
     style = _STYLES.get(event.event, "")
     painted = pen.paint(f"{kind:<13}", style)
-    line = (
-        f"{pen.paint(draw.clock(event.at), 'dim')}  {painted}  {work:>6}  {draw.clip(tail, room)}"
-    )
-    return line.rstrip()
+    clock = pen.paint(terminal.clock(event.at), "dim")
+    return f"{clock}  {painted}  {work:>6}  {terminal.clip(tail, room)}".rstrip()
 
 
 _STYLES = {

@@ -8,8 +8,8 @@ import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from headgate.cli.common import say
-from headgate.cli.service import KINDS, make, this_headgate, usual
+from headgate.cli.shared.open_gate import say
+from headgate.cli.shared.service_files import KINDS, make, this_headgate, usual
 from headgate.config import default_path
 from headgate.config.template import TEMPLATE
 from headgate.errors import UsageError

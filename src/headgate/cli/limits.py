@@ -3,8 +3,8 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
-from headgate.cli import draw
-from headgate.cli.common import open_gate, print_json, say
+from headgate.cli.shared import terminal
+from headgate.cli.shared.open_gate import open_gate, print_json, say
 from headgate.cli.status import SOURCES
 from headgate.core.admission.pools import LEARN, OFF
 from headgate.core.display import json_shapes
@@ -58,7 +58,7 @@ def run(args: Namespace) -> int:
             pools = [json_shapes.settings(pool) for pool in status.pools]
             print_json(json_shapes.document({"pools": pools}))
         else:
-            draw.show(lines(status.pools, draw.pen(), status.at))
+            terminal.show(lines(status.pools, terminal.pen(), status.at))
         return 0
     pool = parse_pattern(args.pool)
     with open_gate(args) as gate:
@@ -166,9 +166,9 @@ def _as_words(pool: PoolStatus) -> str:
     return f"{limit}, cooldown {rest}"
 
 
-def lines(pools: Iterable[PoolStatus], pen: draw.Pen, at: Seconds) -> list[str]:
+def lines(pools: Iterable[PoolStatus], pen: terminal.Pen, at: Seconds) -> list[str]:
     """The limits for people, at this moment."""
-    return draw.table(COLUMNS, [row(pool, at) for pool in in_order(pools)], pen)
+    return terminal.table(COLUMNS, [row(pool, at) for pool in in_order(pools)], pen)
 
 
 def in_order(pools: Iterable[PoolStatus]) -> list[PoolStatus]:
@@ -176,7 +176,7 @@ def in_order(pools: Iterable[PoolStatus]) -> list[PoolStatus]:
     return sorted(pools, key=lambda pool: (pool.pool != HOST, pool.pool))
 
 
-def row(pool: PoolStatus, at: Seconds) -> tuple[draw.Cell, ...]:
+def row(pool: PoolStatus, at: Seconds) -> tuple[terminal.Cell, ...]:
     """A pool's settings, and what it has learned, under COLUMNS."""
     known = {None, pool.limit, pool.auto_reduced_from}
     lag = pool.upstream.lag_ms if pool.upstream else None

@@ -7,8 +7,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from headgate.cli.common import open_anyway, parse_id, say
 from headgate.cli.queue import whole
+from headgate.cli.shared.open_gate import open_anyway, parse_id, say
 from headgate.core.jobs.states import ENDED
 from headgate.core.times import Seconds
 from headgate.errors import UsageError
@@ -60,7 +60,7 @@ def run(args: Namespace) -> int:
 
 
 def _path(gate: Gate, id: int, attempt: int) -> Path:
-    from headgate.work.output import log_path
+    from headgate.work.log_file import log_path
 
     return log_path(gate.jobs.folder, id, attempt)
 

@@ -2,13 +2,13 @@
 
 from argparse import ArgumentParser, Namespace
 
-from headgate.cli import jobverb
+from headgate.cli.shared import job_verb
 from headgate.errors import UsageError
 
 
 def arguments(parser: ArgumentParser) -> None:
     """What `move` takes."""
-    jobverb.add_ids(parser)
+    job_verb.add_ids(parser)
     parser.add_argument("--first", action="store_true", help="before all others of its priority")
     parser.add_argument(
         "-p", "--priority", help="interactive, normal, background, or a number (higher goes first)"
@@ -19,6 +19,6 @@ def run(args: Namespace) -> int:
     """Move each."""
     if not args.first and args.priority is None:
         raise UsageError("say where to: headgate move ID --first, or -p PRIORITY")
-    return jobverb.do(
+    return job_verb.do(
         args, lambda jobs, id: jobs.move(id, priority=args.priority, first=args.first)
     )

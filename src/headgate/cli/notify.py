@@ -7,8 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from headgate.cli import draw
-from headgate.cli.common import open_gate, print_json, say, wants_only_new, warn_of_old_messages
+from headgate.cli.shared import terminal
+from headgate.cli.shared.open_gate import (
+    open_gate,
+    print_json,
+    say,
+    wants_only_new,
+    warn_of_old_messages,
+)
 from headgate.config import find, load
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.notification_targets import Target
@@ -70,7 +76,7 @@ def _test(args: Namespace) -> int:
         problem = try_out(target)
         found.append({"target": target.name, "ok": not problem, "problem": problem or None})
         if not args.json:
-            draw.show([f"{target.name}: {draw.clean(problem) if problem else 'ok'}"])
+            terminal.show([f"{target.name}: {terminal.clean(problem) if problem else 'ok'}"])
     if args.json:
         print_json(json_shapes.document({"targets": found}), old_json_names.TARGETS)
     _warn(targets)
@@ -103,7 +109,7 @@ def _list(args: Namespace) -> int:
     if args.json:
         print_json(json_shapes.document({"targets": rows}), old_json_names.TARGETS)
     elif rows:
-        draw.show(draw.table(_COLUMNS, [_cells(row) for row in rows], draw.pen()))
+        terminal.show(terminal.table(_COLUMNS, [_cells(row) for row in rows], terminal.pen()))
     else:
         say(_NONE)
     _warn(targets)
@@ -116,14 +122,14 @@ def _warn(targets: Iterable[Target]) -> None:
         warn_of_old_messages()
 
 
-def _cells(row: dict[str, Any]) -> tuple[draw.Cell, ...]:
+def _cells(row: dict[str, Any]) -> tuple[terminal.Cell, ...]:
     only = "; ".join(f"{name} {', '.join(said)}" for name, said in row["only"].items() if said)
     return (
         row["target"],
         row["by"],
-        draw.clean(row["to"]),
+        terminal.clean(row["to"]),
         ", ".join(row["events"]),
-        draw.clean(only),
+        terminal.clean(only),
         "" if row["behind"] is None else row["behind"],
         "yes" if row["delivering"] else "no",
         row["problem"] or "",

@@ -2,8 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 
-from headgate.cli.common import open_gate, parse_note, say
 from headgate.cli.limits import is_new
+from headgate.cli.shared.open_gate import open_gate, parse_note, say
 from headgate.core.key_patterns import parse_pattern
 from headgate.core.quantities import parse_duration, show_duration
 from headgate.errors import UsageError

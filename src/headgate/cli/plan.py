@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from headgate.cli import draw
-from headgate.cli.common import open_gate, print_json
-from headgate.config.words import hide, label
+from headgate.cli.shared import terminal
+from headgate.cli.shared.open_gate import open_gate, print_json
+from headgate.config.error_text import hide, label
 from headgate.core.admission.candidates import Candidate, KeyOf, Plan, Verdict, kind, read_candidate
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.named_tuple import NamedTuple
@@ -63,7 +63,7 @@ def run(args: Namespace) -> int:
     if args.json:
         print_json(as_json(plan, entries), old_json_names.PLAN)
     else:
-        draw.show(lines(plan, entries, draw.pen()))
+        terminal.show(lines(plan, entries, terminal.pen()))
     return 0
 
 
@@ -95,7 +95,7 @@ def read(file: BinaryIO, name: str, key_of: KeyOf | None = None) -> list[Entry]:
             entries.append(entry)
         count += len(wrong)
         room = _MOST_MISTAKES - len(mistakes)
-        mistakes += [f"{name}:{number}: {hide(draw.clean(said))}" for said in wrong[:room]]
+        mistakes += [f"{name}:{number}: {hide(terminal.clean(said))}" for said in wrong[:room]]
     if mistakes:
         more = count - len(mistakes)
         if more > 0:
@@ -153,7 +153,7 @@ def as_json(plan: Plan, entries: list[Entry]) -> dict[str, Any]:
     return json_shapes.document(json_shapes.plan(plan, verdicts))
 
 
-def lines(plan: Plan, entries: list[Entry], pen: draw.Pen) -> list[str]:
+def lines(plan: Plan, entries: list[Entry], pen: terminal.Pen) -> list[str]:
     """The plan for people."""
     if not entries:
         return ["There are no candidates."]
@@ -161,22 +161,22 @@ def lines(plan: Plan, entries: list[Entry], pen: draw.Pen) -> list[str]:
     starts = [(entry.line, one) for entry, one in pairs if one.code is None]
     deferred = [(entry.line, one) for entry, one in pairs if one.code is not None]
     drawn = [pen.paint(f"{len(starts)} would start now{_part(starts)}", "bold")]
-    drawn += draw.table(_STARTS, [_start(*pair) for pair in starts[:_SHOWN]], pen)
+    drawn += terminal.table(_STARTS, [_start(*pair) for pair in starts[:_SHOWN]], pen)
     drawn += ["", pen.paint(f"{len(deferred)} would be deferred{_part(deferred)}", "bold")]
-    return drawn + draw.table(_DEFERRED, [_defer(*pair) for pair in deferred[:_SHOWN]], pen)
+    return drawn + terminal.table(_DEFERRED, [_defer(*pair) for pair in deferred[:_SHOWN]], pen)
 
 
 def _part(some: list[tuple[int, Verdict]]) -> str:
     return f" (the first {_SHOWN} of them; --json has all)" if len(some) > _SHOWN else ""
 
 
-def _start(line: int, one: Verdict) -> tuple[draw.Cell, ...]:
+def _start(line: int, one: Verdict) -> tuple[terminal.Cell, ...]:
     priority = _CLASSES.get(one.priority, str(one.priority)) if one.priority else ""
     weight = f" (weight {one.weight})" if one.weight != 1 else ""
     return (line, one.name, (one.key or "(no model)") + weight, priority)
 
 
-def _defer(line: int, one: Verdict) -> tuple[draw.Cell, ...]:
+def _defer(line: int, one: Verdict) -> tuple[terminal.Cell, ...]:
     return (
         *_start(line, one),
         one.position or "",

@@ -11,8 +11,8 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from headgate.cli import draw
-from headgate.cli.common import open_gate, print_json, say
+from headgate.cli.shared import terminal
+from headgate.cli.shared.open_gate import open_gate, print_json, say
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.key_patterns import HOST, parse_key, parse_pattern
 from headgate.core.quantities import parse_duration, shown
@@ -112,7 +112,7 @@ def _show_machine(args: Namespace, name: str, found: "machine.Found") -> None:
     lines = [f"{done} {found.recommended}", *(f"  {reason}" for reason in found.reasons)]
     if args.set is None:
         lines.append(f"  to set it: headgate limits set host {found.recommended}")
-    draw.show(lines)
+    terminal.show(lines)
 
 
 def _round_json(it: "machine.Tried") -> dict[str, Any]:
@@ -184,7 +184,7 @@ def _show_account(args: Namespace, pool: str, found: "account.Found") -> None:
         lines.append(f"  {pool} was left as it is, for this is not sure")
     else:
         lines.append(f"  to set it: headgate limits set '{pool}' {found.works}")
-    draw.show(lines)
+    terminal.show(lines)
 
 
 def _whole(text: str | None, what: str, default: int, most: int) -> int:

@@ -3,8 +3,8 @@
 import time
 from argparse import ArgumentParser, Namespace
 
-from headgate.cli import draw
-from headgate.cli.common import open_anyway, print_json
+from headgate.cli.shared import terminal
+from headgate.cli.shared.open_gate import open_anyway, print_json
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.display.snapshots import JobStatus, Queue, Running, Waiting
 from headgate.core.quantities import CLASSES, parse_priority, show_seconds
@@ -87,8 +87,8 @@ def run(args: Namespace) -> int:
             json_shapes.document(json_shapes.queue(queue, running, ended)), old_json_names.QUEUE
         )
     else:
-        drawn = lines(queue, draw.pen(), skip=skip, running=running)
-        draw.show([*drawn, *_ended(ended, draw.pen())] if ended else drawn)
+        drawn = lines(queue, terminal.pen(), skip=skip, running=running)
+        terminal.show([*drawn, *_ended(ended, terminal.pen())] if ended else drawn)
     return 0
 
 
@@ -96,7 +96,7 @@ def with_output(work: Running, gate: Gate) -> Running:
     """A running job with the last line of its output."""
     if not work.attempts:
         return work
-    from headgate.work.output import last_line, log_path
+    from headgate.work.log_file import last_line, log_path
 
     return work._replace(last_line=last_line(log_path(gate.jobs.folder, work.id, work.attempts)))
 
@@ -109,51 +109,51 @@ def whole(text: str, what: str, least: int = 1) -> int:
     return number
 
 
-def lines(queue: Queue, pen: draw.Pen, *, skip: int = 0, running: int = 0) -> list[str]:
+def lines(queue: Queue, pen: terminal.Pen, *, skip: int = 0, running: int = 0) -> list[str]:
     """The queue for people."""
     if not queue.running and not queue.total_waiting and not queue.aside:
         return ["Nothing runs and nothing waits."]
     more = running - len(queue.running)
     shown = f" (the first {len(queue.running)})" if more > 0 else ""
     drawn = [pen.paint(f"{max(running, len(queue.running))} running{shown}", "bold")]
-    drawn += draw.table(_RUNNING, [_running(work) for work in queue.running], pen)
+    drawn += terminal.table(_RUNNING, [_running(work) for work in queue.running], pen)
     drawn += ["", pen.paint(f"{queue.total_waiting} waiting{_part(queue, skip)}", "bold")]
-    drawn += draw.table(_WAITING, [_waiting(work) for work in queue.waiting], pen)
+    drawn += terminal.table(_WAITING, [_waiting(work) for work in queue.waiting], pen)
     if queue.aside:
         total, listed = queue.total_aside, len(queue.aside)
         part = f" (the first {listed})" if listed < total else ""
         drawn += ["", pen.paint(f"{total} not in the line{part}", "bold")]
-        drawn += draw.table(_ASIDE, [_aside(job) for job in queue.aside], pen)
+        drawn += terminal.table(_ASIDE, [_aside(job) for job in queue.aside], pen)
     return drawn
 
 
-def _ended(jobs: list[JobStatus], pen: draw.Pen) -> list[str]:
+def _ended(jobs: list[JobStatus], pen: terminal.Pen) -> list[str]:
     rows = [_past(job) for job in jobs]
-    return ["", pen.paint(f"{len(jobs)} ended", "bold"), *draw.table(_ENDED, rows, pen)]
+    return ["", pen.paint(f"{len(jobs)} ended", "bold"), *terminal.table(_ENDED, rows, pen)]
 
 
-def _aside(job: JobStatus) -> tuple[draw.Cell, ...]:
+def _aside(job: JobStatus) -> tuple[terminal.Cell, ...]:
     return (
         job.id,
         job.task,
         job.key or "(no model)",
         ((job.state, "yellow"),),
         show_seconds(Seconds(time.time()) - job.submitted),
-        "" if job.due is None else draw.clock(job.due),
+        "" if job.due is None else terminal.clock(job.due),
         job.attempts or "",
         job.reason,
         job.name,
     )
 
 
-def _past(job: JobStatus) -> tuple[draw.Cell, ...]:
+def _past(job: JobStatus) -> tuple[terminal.Cell, ...]:
     style = {"done": "green", "failed": "red", "lost": "red"}.get(job.state, "yellow")
     return (
         job.id,
         job.task,
         job.key or "(no model)",
         ((job.state, style),),
-        "" if job.ended is None else draw.clock(job.ended),
+        "" if job.ended is None else terminal.clock(job.ended),
         job.exit,
         job.attempts or "",
         job.reason,
@@ -168,7 +168,7 @@ def _part(queue: Queue, skip: int) -> str:
     return f" (from {skip + 1} to {skip + shown})" if shown else " (this page is past the last)"
 
 
-def _running(work: Running) -> tuple[draw.Cell, ...]:
+def _running(work: Running) -> tuple[terminal.Cell, ...]:
     return (
         work.id,
         work.task,
@@ -185,7 +185,7 @@ def _running(work: Running) -> tuple[draw.Cell, ...]:
     )
 
 
-def _waiting(work: Waiting) -> tuple[draw.Cell, ...]:
+def _waiting(work: Waiting) -> tuple[terminal.Cell, ...]:
     return (
         work.position,
         work.id,

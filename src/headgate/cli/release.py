@@ -2,14 +2,14 @@
 
 from argparse import ArgumentParser, Namespace
 
-from headgate.cli import jobverb
+from headgate.cli.shared import job_verb
 
 
 def arguments(parser: ArgumentParser) -> None:
     """What `release` takes."""
-    jobverb.add_ids(parser)
+    job_verb.add_ids(parser)
 
 
 def run(args: Namespace) -> int:
     """Do it to each."""
-    return jobverb.do(args, lambda jobs, id: jobs.let_go(id))
+    return job_verb.do(args, lambda jobs, id: jobs.let_go(id))

@@ -5,8 +5,8 @@ import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from headgate.cli.common import open_gate, parse_note, print_json, say
 from headgate.cli.limits import is_new
+from headgate.cli.shared.open_gate import open_gate, parse_note, print_json, say
 from headgate.core.answers.signals import (
     ACCEPTED,
     CONCURRENCY,

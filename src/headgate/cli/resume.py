@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from headgate.cli.common import open_gate, say
+from headgate.cli.shared.open_gate import open_gate, say
 from headgate.core.key_patterns import parse_pattern
 
 

@@ -4,8 +4,8 @@ import os
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 
-from headgate.cli.common import open_gate, say
-from headgate.cli.progress import Progress
+from headgate.cli.shared.open_gate import open_gate, say
+from headgate.cli.shared.progress import Progress
 from headgate.core.quantities import parse_duration, shown
 from headgate.core.times import Seconds, seconds
 from headgate.errors import CancelledWorkError, HeadgateError, UsageError

@@ -23,7 +23,7 @@ _ACTIONS = {
     "run": _Action(
         "judge governors on scenarios, in virtual time", "commands", "run_arguments", "run"
     ),
-    "serve": _Action("be a provider over HTTP, until Ctrl-C", "serve", "arguments", "run"),
+    "serve": _Action("be a provider over HTTP, until Ctrl-C", "server.serve", "arguments", "run"),
     "report": _Action(
         "judge all governors on all scenarios, and write it down",
         module="commands",

@@ -2,8 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 
-from headgate.cli import draw
-from headgate.cli.common import open_anyway, print_json
+from headgate.cli.shared import terminal
+from headgate.cli.shared.open_gate import open_anyway, print_json
 from headgate.core.display.snapshots import PoolStatus, Status, UpstreamStatus
 from headgate.core.quantities import show_duration, show_seconds
 from headgate.core.times import Seconds
@@ -44,21 +44,21 @@ def run(args: Namespace) -> int:
 
         print_json(json_shapes.document(json_shapes.status(status)), old_json_names.STATUS)
     else:
-        draw.show(lines(status, draw.pen()))
+        terminal.show(lines(status, terminal.pen()))
     return 0
 
 
-def lines(status: Status, pen: draw.Pen) -> list[str]:
+def lines(status: Status, pen: terminal.Pen) -> list[str]:
     """The status for people."""
     pools = sorted(status.pools, key=lambda pool: (pool.pool != "host", pool.pool))
     rows = [_row(pool, status.at, pen) for pool in pools if _matters(pool)]
-    drawn = draw.table(_COLUMNS, rows, pen)
+    drawn = terminal.table(_COLUMNS, rows, pen)
     notes = [f"{pool.pool}: {note}" for pool in pools for note in _notes(pool)]
     if notes:
-        drawn += ["", *(line for note in notes for line in draw.wrap(note, pen.width))]
+        drawn += ["", *(line for note in notes for line in terminal.wrap(note, pen.width))]
     if status.unlimited:
-        counts = (f"{draw.clean(key)} x{n}" for key, n in sorted(status.unlimited.items()))
-        drawn += ["", draw.clip(f"without a limit: {', '.join(counts)}", pen.width)]
+        counts = (f"{terminal.clean(key)} x{n}" for key, n in sorted(status.unlimited.items()))
+        drawn += ["", terminal.clip(f"without a limit: {', '.join(counts)}", pen.width)]
     return [*drawn, "", _summary(status)]
 
 
@@ -87,11 +87,11 @@ def rates(pool: PoolStatus) -> list[str]:
     return [*found, spacing] if pool.spacing_ms else found
 
 
-def _row(pool: PoolStatus, at: Seconds, pen: draw.Pen) -> tuple[draw.Cell, ...]:
+def _row(pool: PoolStatus, at: Seconds, pen: terminal.Pen) -> tuple[terminal.Cell, ...]:
     used = f"{pool.in_use}" if pool.limit is None else f"{pool.in_use}/{pool.limit}"
     return (
         pool.pool,
-        draw.bar(pool.limit, pool.in_use, _taken_besides(pool), pen),
+        terminal.bar(pool.limit, pool.in_use, _taken_besides(pool), pen),
         used,
         "" if pool.free is None else pool.free,
         pool.cooling or "",
@@ -108,7 +108,7 @@ def _taken_besides(pool: PoolStatus) -> int:
     return pool.foreign + pool.cooling
 
 
-def _state(pool: PoolStatus, at: Seconds) -> draw.Cell:
+def _state(pool: PoolStatus, at: Seconds) -> terminal.Cell:
     """What is out of the ordinary, then what is merely so."""
     odd, plain = _odd(pool, at), _plain(pool)
     return ((", ".join((*odd, *plain)), "yellow" if odd else ""),)

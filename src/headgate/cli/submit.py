@@ -4,11 +4,11 @@ import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 from typing import Any
 
-from headgate.cli import jobwords
-from headgate.cli.common import open_gate, print_json, say
+from headgate.cli.shared import job_options
+from headgate.cli.shared.job_verb import describe
+from headgate.cli.shared.open_gate import open_gate, print_json, say
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.display.snapshots import JobStatus
-from headgate.core.quantities import show_seconds
 from headgate.errors import UsageError
 from headgate.gate import Gate
 from headgate.ledger.jobs.lifecycle import Draft
@@ -36,7 +36,7 @@ def arguments(parser: ArgumentParser) -> None:
         "--weight", default="1", metavar="N", help="seats it takes in each pool (1)"
     )
     parser.add_argument("--since", metavar="TIME", help="when its prompt began")
-    jobwords.add_options(parser)
+    job_options.add_options(parser)
     parser.add_argument("--batch", metavar="FILE", help="submit the jobs of a file, - for stdin")
     parser.add_argument("-q", "--quiet", action="store_true", help="print the id and nothing else")
     parser.add_argument("--json", action="store_true", help="print all about it as JSON")
@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
         if args.batch:
             drafts = _batch(args.batch, gate)
         else:
-            drafts = [jobwords.from_options(args, argv, gate)]
+            drafts = [job_options.from_options(args, argv, gate)]
         if not drafts:
             say("nothing was submitted: there was no job in it")
             return 0
@@ -80,7 +80,7 @@ def _batch(name: str, gate: Gate) -> list[Draft]:
     try:
         which = 0 if name == "-" else name  # JSON is UTF-8, whatever the locale says of stdin
         with open(which, encoding="utf-8", closefd=bool(which)) as file:
-            return jobwords.from_lines(file, gate)
+            return job_options.from_lines(file, gate)
     except UnicodeDecodeError:
         raise UsageError(f"{name}: expected UTF-8 text, a line of JSON for each job") from None
     except OSError as error:
@@ -100,11 +100,3 @@ def _tell(found: list[JobStatus], args: Namespace) -> None:
         say(describe(found[0]))
     else:
         say(f"{len(found)} jobs submitted, {found[0].id} to {found[-1].id}")
-
-
-def describe(job: JobStatus) -> str:
-    """Where a job stands, in a sentence."""
-    if job.position is not None:
-        eta = "" if job.eta is None else f", expected in about {show_seconds(job.eta)}"
-        return f"job {job.id} is {job.state}, position {job.position}: {job.reason}{eta}"
-    return f"job {job.id} is {job.state}" + (f": {job.reason}" if job.reason else "")

@@ -2,10 +2,10 @@
 
 from argparse import ArgumentParser, Namespace
 
-from headgate.cli import draw
-from headgate.cli.common import open_anyway, parse_id, print_json
 from headgate.cli.events import event_line
 from headgate.cli.queue import with_output
+from headgate.cli.shared import terminal
+from headgate.cli.shared.open_gate import open_anyway, parse_id, print_json
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.display.snapshots import AttemptStatus, JobStatus, Past, Running, Waiting
 from headgate.core.key_patterns import matches
@@ -46,15 +46,15 @@ def run(args: Namespace) -> int:
         )
         return 0
     if job is not None and isinstance(found, Past):
-        drawn = _of_job(job, draw.pen())
-        drawn += ["", *(event_line(event, draw.pen()) for event in found.events)]
+        drawn = _of_job(job, terminal.pen())
+        drawn += ["", *(event_line(event, terminal.pen()) for event in found.events)]
     else:
-        drawn = lines(id, found, pools, draw.pen())
-    draw.show([*drawn, *_runs(runs, draw.pen())])
+        drawn = lines(id, found, pools, terminal.pen())
+    terminal.show([*drawn, *_runs(runs, terminal.pen())])
     return 0
 
 
-def _of_job(job: JobStatus, pen: draw.Pen) -> list[str]:
+def _of_job(job: JobStatus, pen: terminal.Pen) -> list[str]:
     """A job that neither runs nor stands in line."""
     head = f"job {job.id} {'is' if job.ended is None else 'has ended:'} {job.state}"
     facts = [
@@ -64,20 +64,20 @@ def _of_job(job: JobStatus, pen: draw.Pen) -> list[str]:
         ("key", job.key),
         ("name", job.name),
         ("label", job.label),
-        ("submitted", draw.clock(job.submitted)),
-        ("ended", "" if job.ended is None else draw.clock(job.ended)),
-        ("next", "" if job.due is None else draw.clock(job.due)),
+        ("submitted", terminal.clock(job.submitted)),
+        ("ended", "" if job.ended is None else terminal.clock(job.ended)),
+        ("next", "" if job.due is None else terminal.clock(job.due)),
     ]
     return [pen.paint(head, "bold"), *_facts(facts, pen)]
 
 
-def _runs(runs: tuple[AttemptStatus, ...], pen: draw.Pen) -> list[str]:
+def _runs(runs: tuple[AttemptStatus, ...], pen: terminal.Pen) -> list[str]:
     if not runs:
         return []
     rows = [
         (
             run.number,
-            draw.clock(run.started),
+            terminal.clock(run.started),
             "" if run.ended is None else show_seconds(run.ended - run.started),
             run.exit,
             run.key,
@@ -85,7 +85,7 @@ def _runs(runs: tuple[AttemptStatus, ...], pen: draw.Pen) -> list[str]:
         )
         for run in runs
     ]
-    return ["", *draw.table(_RUNS_TABLE, rows, pen)]
+    return ["", *terminal.table(_RUNS_TABLE, rows, pen)]
 
 
 _RUNS_TABLE = (
@@ -105,7 +105,9 @@ def as_json(id: int, found: Waiting | Running | Past, job: JobStatus | None) -> 
     return json_shapes.past_work(id, found.events) if job is None else json_shapes.work(job)
 
 
-def lines(id: int, found: Waiting | Running | Past, pools: list[str], pen: draw.Pen) -> list[str]:
+def lines(
+    id: int, found: Waiting | Running | Past, pools: list[str], pen: terminal.Pen
+) -> list[str]:
     """The answer for people."""
     if isinstance(found, Waiting):
         head, facts = f"{id} waits, at place {found.position}", _of_waiting(found)
@@ -122,13 +124,13 @@ def lines(id: int, found: Waiting | Running | Past, pools: list[str], pen: draw.
     return drawn
 
 
-def _facts(facts: list[tuple[str, str]], pen: draw.Pen) -> list[str]:
+def _facts(facts: list[tuple[str, str]], pen: terminal.Pen) -> list[str]:
     drawn = []
     width = max(len(name) for name, text in facts if text)
     for name, text in facts:
         if text:
             space = None if pen.width is None else max(20, pen.width - width - 4)
-            said = draw.clip(draw.clean(text), space)
+            said = terminal.clip(terminal.clean(text), space)
             drawn.append(f"  {pen.paint(name.ljust(width), 'dim')}  {said}")
     return drawn
 
@@ -159,7 +161,7 @@ def _of_running(found: Running) -> list[tuple[str, str]]:
         ("task", found.task),
         ("key", found.key),
         ("label", found.label),
-        ("since", f"{draw.clock(found.started)} ({show_seconds(found.held)})"),
+        ("since", f"{terminal.clock(found.started)} ({show_seconds(found.held)})"),
         ("pid", str(found.pid) if found.pid else ""),
         ("weight", str(found.weight) if found.weight != 1 else ""),
         ("seats of", str(found.borrows) if found.borrows else ""),

@@ -5,7 +5,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 
-from headgate.cli.common import say, wants_only_new
+from headgate.cli.shared.open_gate import say, wants_only_new
 from headgate.core.display.snapshots import Event
 
 SHOWN = {
@@ -37,12 +37,12 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Work."""
-    from headgate.cli import draw
     from headgate.cli.events import event_line
+    from headgate.cli.shared import terminal
     from headgate.work.worker import Places, Worker
 
     wants_only_new()  # it decides what those are told who want to be notified
-    pen = draw.pen()
+    pen = terminal.pen()
 
     def show(event: Event) -> None:
         if not args.quiet and event.event in SHOWN:

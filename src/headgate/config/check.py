@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headgate.config.content import GRACE, Config
-from headgate.config.notes import SHARED, Notes
+from headgate.config.error_text import Place, dotted, label, not_toml, shown
 from headgate.config.pool import judge_pool, read_adapt, read_cooldown, read_pool
-from headgate.config.values import TIME
-from headgate.config.words import Place, dotted, label, not_toml, shown
+from headgate.config.problems import SHARED, Notes
+from headgate.config.value_readers import TIME
 from headgate.core.admission.pools import DEFAULTS, Declared
 from headgate.core.agents.run_limits import JobTerms
 from headgate.core.key_patterns import HOST, parse_pattern

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from headgate.config.content import GRACE, Config
-from headgate.config.words import label
+from headgate.config.error_text import label
 from headgate.errors import ConfigError
 
 _LARGEST = 256 * 1024

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headgate.config.notes import Notes
-from headgate.config.values import duration, whole
+from headgate.config.problems import Notes
+from headgate.config.value_readers import duration, whole
 from headgate.core.agents.run_limits import JobTerms, Terms, judgements
 from headgate.core.quantities import LONGEST, parse_duration, parse_size, show_duration
 from headgate.core.times import NO_TIME, Ms

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from headgate.config.notes import Notes
+from headgate.config.error_text import Place, key_like, shown
+from headgate.config.problems import Notes
 from headgate.config.usage import in_the_clear, read_url, read_variable
-from headgate.config.values import Refused, duration, spelled, whole
-from headgate.config.words import Place, key_like, shown
+from headgate.config.value_readers import Refused, duration, spelled, whole
 from headgate.core.key_patterns import parse_pattern
 from headgate.core.notification_targets import ALL, APPRISE, KINDS, WEBHOOK, Only, Target, fits
 from headgate.core.times import Ms

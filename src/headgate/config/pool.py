@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping
 
-from headgate.config.notes import OF_HOST, UPSTREAM, Notes
-from headgate.config.values import TIME, Refused, choice, duration, listed, number, whole
-from headgate.config.words import Place, shown
+from headgate.config.error_text import Place, shown
+from headgate.config.problems import OF_HOST, UPSTREAM, Notes
+from headgate.config.value_readers import TIME, Refused, choice, duration, listed, number, whole
 from headgate.core.admission.pools import ADAPT, AUTO, LEARN, OFF, UNLIMITED, Declared, UsageSource
 from headgate.core.quantities import CLASSES, parse_duration, parse_limit, parse_size, show_duration
 from headgate.core.times import NO_TIME, Ms

@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headgate.config.notes import Notes
-from headgate.config.values import Refused, choice, listed, spelled
-from headgate.config.words import Place, shown
+from headgate.config.error_text import Place, shown
+from headgate.config.problems import Notes
+from headgate.config.value_readers import Refused, choice, listed, spelled
 from headgate.core.agents.profile import Profile, Tool
 from headgate.errors import UsageError
 

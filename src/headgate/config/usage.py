@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headgate.config.notes import Notes
-from headgate.config.values import Refused, choice, duration, listed, spelled, whole
-from headgate.config.words import Place, key_like
+from headgate.config.error_text import Place, key_like
+from headgate.config.problems import Notes
+from headgate.config.value_readers import Refused, choice, duration, listed, spelled, whole
 from headgate.core.admission.pools import UsageSource
 from headgate.core.times import Ms
 from headgate.errors import UsageError

@@ -3,18 +3,27 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from headgate.core.named_tuple import NamedTuple
-from headgate.doctor import limits, machine, notices, outside, settings, shadows, storage, times
+from headgate.doctor import (
+    limit_sources,
+    machine,
+    overlapping_pools,
+    settings,
+    storage,
+    timeouts,
+    try_notification,
+    unmanaged_agents,
+)
 from headgate.doctor.facts import Facts, gather
 from headgate.doctor.finding import PROBLEM, Finding, warning
-from headgate.store.where import default_url
+from headgate.store.locate import default_url
 
 Check = Callable[[Facts], Iterable[Finding]]
 _CHECKS: tuple[tuple[str, tuple[Check, ...]], ...] = (
-    ("Limits", (limits.check, shadows.check)),
-    ("Timeouts", (times.check,)),
+    ("Limits", (limit_sources.check, overlapping_pools.check)),
+    ("Timeouts", (timeouts.check,)),
     ("Store", (storage.check,)),
     ("Machine", (machine.check,)),
-    ("Agents", (outside.check,)),
+    ("Agents", (unmanaged_agents.check,)),
 )
 
 
@@ -56,7 +65,7 @@ def examine(
         for check in checks:
             groups[heading] = groups[heading] + _safely(check, facts)
     if notify:
-        groups["Notifications"] = _safely(notices.send, facts)
+        groups["Notifications"] = _safely(try_notification.send, facts)
     return Report(tuple((heading, tuple(found)) for heading, found in groups.items() if found))
 
 
@@ -65,5 +74,5 @@ def _safely(check: Check, facts: Facts) -> list[Finding]:
     try:
         return list(check(facts))
     except Exception as error:  # noqa: BLE001 - the other checks are still worth having
-        name = check.__module__.rpartition(".")[2]
+        name = check.__module__.rpartition(".")[2].replace("_", " ")
         return [warning("unchecked", f"{name} could not be checked: {type(error).__name__}")]

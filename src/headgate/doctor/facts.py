@@ -15,9 +15,9 @@ from headgate.errors import HeadgateError
 from headgate.gate import Gate
 from headgate.ledger.transaction.rows import Member
 from headgate.store import Store, open_store
+from headgate.store.locate import state_folder
 from headgate.store.memory import MemoryStore
 from headgate.store.urls import show_url
-from headgate.store.where import state_folder
 
 _EVENTS = 10_000
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headgate.config import Config, find, load
-from headgate.config.words import hide, label
+from headgate.config.error_text import hide, label
 from headgate.core.admission.pools import parse_view
 from headgate.doctor.finding import Finding, note, ok, problem, warning
 from headgate.errors import ConfigError

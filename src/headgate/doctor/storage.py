@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 
 from headgate import __version__
-from headgate.config.words import label
+from headgate.config.error_text import label
 from headgate.core.quantities import show_duration
 from headgate.core.times import Ms
 from headgate.doctor.facts import Facts, Seen

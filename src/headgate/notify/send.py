@@ -13,10 +13,10 @@ from headgate.core.display.snapshots import Event
 from headgate.core.notification_targets import APPRISE, COMMAND, Target
 from headgate.core.times import seconds
 from headgate.errors import UsageError
-from headgate.notify import hook, message, service, webhook
+from headgate.notify import apprise_program, command, message, webhook
 from headgate.notify.outcome import Failed, Grip, Outcome, Sent
 
-_SERVICE = f"import sys; from {service.__name__} import main; sys.exit(main())"
+_SERVICE = f"import sys; from {apprise_program.__name__} import main; sys.exit(main())"
 
 
 def lacks(target: Target, environ: Mapping[str, str] | None = None) -> str:
@@ -88,8 +88,8 @@ def _by_command(
     said = message.message(event, target.name, delivery, only_new=_wants_only_new(environ))
     env = {**environ, "HEADGATE_EVENT": said["event"], "HEADGATE_SUMMARY": said["summary"]}
     data = message.encode(said) + b"\n"
-    ended = hook.run(target.command, data, seconds(target.timeout), grip, env)
-    return hook.judge(ended) or Sent()
+    ended = command.run(target.command, data, seconds(target.timeout), grip, env)
+    return command.judge(ended) or Sent()
 
 
 def _by_webhook(
@@ -115,13 +115,13 @@ def _by_apprise(target: Target, event: Event, grip: Grip, environ: Mapping[str, 
     url = target.apprise or environ[target.apprise_env].strip()
     said = {"url": url, "title": message.title(event), "body": message.summary(event)}
     argv = (sys.executable, "-P", "-c", _SERVICE)
-    ended = hook.run(argv, json.dumps(said).encode(), seconds(target.timeout), grip, environ)
+    ended = command.run(argv, json.dumps(said).encode(), seconds(target.timeout), grip, environ)
     if isinstance(ended, Failed):
         return ended
     match ended.code:
         case 0:
             return Sent()
-        case service.UNKNOWN:
+        case apprise_program.UNKNOWN:
             return Failed("apprise does not know such a URL", again=False)
         case _:
             return Failed("apprise could not deliver it")

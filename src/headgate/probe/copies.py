@@ -21,7 +21,7 @@ from headgate.core.answers.signals import REFUSALS
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
 from headgate.gate.liveness.process_marks import end, family
-from headgate.probe.judge import Copy, Round
+from headgate.probe.search import Copy, Round
 from headgate.runner.child import adopt_strays
 
 _UNIT = 1_024 if os.uname().sysname == "Linux" else 1

@@ -8,7 +8,7 @@ from headgate.core.quantities import show_seconds, show_size
 from headgate.core.times import Seconds
 from headgate.errors import HeadgateError
 from headgate.probe.copies import Bounds, run_round
-from headgate.probe.judge import Round, Search, fault, needs, worse
+from headgate.probe.search import Round, Search, fault, needs, worse
 
 
 class Terms(NamedTuple):

@@ -20,7 +20,7 @@ from headgate.errors import HeadgateError
 from headgate.gate import Gate, Lease
 from headgate.gate.liveness.process_marks import MARK, carriers, end, family
 from headgate.runner.child import Child, describe, find_program
-from headgate.runner.keeper import keep_seats
+from headgate.runner.leftover_keeper import keep_seats
 
 CANNOT_START = 126
 NOT_FOUND = 127

@@ -24,7 +24,7 @@ from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals, upstream_state
 from headgate.ledger.transaction.ledger import Ledger, Pages
 from headgate.ledger.transaction.rows import Member
-from headgate.sim.census import SimulatedCensus
+from headgate.sim.simulated_liveness import SimulatedCensus
 from headgate.sim.upstream import Answer, Usage
 from headgate.store.memory import MemoryStore
 

@@ -9,6 +9,6 @@ and so is the conformance suite that holds them to it.
 """
 
 from headgate.store.base import Store
-from headgate.store.where import default_url, open_store
+from headgate.store.locate import default_url, open_store
 
 __all__ = ["Store", "default_url", "open_store"]

@@ -21,7 +21,7 @@ from headgate.ledger.transaction.rows import (
     Ticket,
 )
 from headgate.store.memory_jobs import JobRows
-from headgate.store.ordered import Ordered
+from headgate.store.sorted_places import Ordered
 
 _EVENTS = 10_000
 

@@ -26,8 +26,8 @@ from headgate.errors import (
 from headgate.ledger.transaction.rows import Happening
 from headgate.store.machine import machine_id, uptime_ms
 from headgate.store.migrate import Layout, layout, migrate
-from headgate.store.rows import SqlRows
 from headgate.store.schema import Migration, migrations
+from headgate.store.sql_rows import SqlRows
 from headgate.store.sqlite_tables import SQL, SqliteTables
 
 _PATIENCE = Seconds(30.0)

@@ -10,8 +10,8 @@ from typing import Any
 
 from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import History
-from headgate.store.rows.session import Row, Statement
 from headgate.store.schema import queries
+from headgate.store.sql_rows.session import Row, Statement
 
 SQL = queries()
 _STRETCH = 1_000

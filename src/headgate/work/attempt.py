@@ -30,7 +30,7 @@ from headgate.gate.worker_side import Taken
 from headgate.ledger.jobs.lifecycle import MAX_HOLD
 from headgate.runner.child import MINDED, Child
 from headgate.store import open_store
-from headgate.work.output import Tail, log_path, open_log, trim
+from headgate.work.log_file import Tail, log_path, open_log, trim
 
 if TYPE_CHECKING:
     from headgate.core.jobs.job import Spec

@@ -13,9 +13,9 @@ from headgate.core.times import Seconds
 from headgate.errors import StoreError
 from headgate.gate import Gate
 from headgate.notify import Notifier
-from headgate.work import output
+from headgate.work import log_file
 from headgate.work.attempt import run_order, warm
-from headgate.work.nursery import Nursery
+from headgate.work.fork_server import Nursery
 
 _TICK = Seconds(1.0)
 _ASK_AGAIN = Seconds(5.0)
@@ -112,7 +112,7 @@ class Worker:
         if time.monotonic() >= self._next_clean:
             self._next_clean = time.monotonic() + _CLEAN
             for id in self._crew.tick(self._gate.job_terms.keep):
-                output.remove(self._folder, id)
+                log_file.remove(self._folder, id)
 
     def _relieve(self) -> None:
         """Park a job before the kernel has to kill something, if that is wanted; then wait."""

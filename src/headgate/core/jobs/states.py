@@ -19,7 +19,7 @@ People see nine words, not twelve states: a job that is in line, waits for other
 later is `queued` to them, and one that is being started is `running`. The reason beside the word
 tells them apart. `docs/jobs.md` shows the tables; `tools/jobstates.py` writes them there.
 
-Nothing here knows of rows. How a state is kept in a store is up to `headgate.store.codec`.
+Nothing here knows of rows. How a state is kept in a store is up to `headgate.store.column_codec`.
 """
 
 from collections.abc import Mapping

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from headgate.config.words import label
+from headgate.config.error_text import label
 from headgate.core.named_tuple import NamedTuple
 from headgate.errors import UsageError
 

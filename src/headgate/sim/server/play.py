@@ -11,9 +11,9 @@ from socket import SO_LINGER, SOL_SOCKET
 from aiohttp import web
 
 from headgate.core.named_tuple import NamedTuple
-from headgate.sim.serve_manner import Script
-from headgate.sim.serve_provider import Provider, Visit
-from headgate.sim.shapes import Dialect, Json, Refusal, Reply
+from headgate.sim.dialects.dialect import Dialect, Json, Refusal, Reply
+from headgate.sim.server.manner import Script
+from headgate.sim.server.provider import Provider, Visit
 
 CHUNK = 50
 """Milliseconds between two chunks of a stream, at least."""

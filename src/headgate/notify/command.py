@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Self
 
-from headgate.config.words import clip, hide, plain
+from headgate.config.error_text import clip, hide, plain
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
 from headgate.gate.liveness.process_marks import MARK

@@ -5,7 +5,7 @@ from operator import attrgetter
 
 from headgate.core.admission.next_in_line import Order
 from headgate.ledger.transaction.rows import Lane, Ticket
-from headgate.store.rows.session import Row, Session
+from headgate.store.sql_rows.session import Row, Session
 
 FRONT = 2
 """How many tickets at the front of a lane are asked for together: who is next, and who then."""

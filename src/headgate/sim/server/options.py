@@ -5,8 +5,8 @@ from typing import Any
 
 from headgate.core.quantities import parse_duration
 from headgate.errors import UsageError
-from headgate.sim.serve_change import parse_changes
-from headgate.sim.serve_manner import CUTS, Manner
+from headgate.sim.server.changes import parse_changes
+from headgate.sim.server.manner import CUTS, Manner
 from headgate.sim.upstream import Plan, Steps
 
 _STEPS = {

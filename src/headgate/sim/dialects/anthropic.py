@@ -4,7 +4,7 @@
 
 from math import ceil
 
-from headgate.sim.shapes import (
+from headgate.sim.dialects.dialect import (
     MESSAGE,
     STATUS,
     Json,

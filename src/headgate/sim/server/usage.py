@@ -6,9 +6,9 @@ from math import ceil
 
 from aiohttp import web
 
-from headgate.sim.serve_play import document
-from headgate.sim.serve_provider import Account, Provider, Who
-from headgate.sim.shapes import Json, event, moment
+from headgate.sim.dialects.dialect import Json, event, moment
+from headgate.sim.server.play import document
+from headgate.sim.server.provider import Account, Provider, Who
 from headgate.sim.upstream import Usage
 
 LOOK = 0.1

@@ -3,9 +3,10 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 
-from headgate.cli.common import open_anyway, parse_id, print_json, say
-from headgate.cli.submit import describe
+from headgate.cli.shared.open_gate import open_anyway, parse_id, print_json, say
 from headgate.core.display import json_shapes, old_json_names
+from headgate.core.display.snapshots import JobStatus
+from headgate.core.quantities import show_seconds
 from headgate.errors import HeadgateError
 from headgate.gate.submit_jobs import Jobs
 
@@ -37,3 +38,11 @@ def do(args: Namespace, act: Callable[[Jobs, int], None]) -> int:
     if args.json:
         print_json(found, old_json_names.JOB_OR_OUTCOME)
     return code
+
+
+def describe(job: JobStatus) -> str:
+    """Where a job stands, in a sentence."""
+    if job.position is not None:
+        eta = "" if job.eta is None else f", expected in about {show_seconds(job.eta)}"
+        return f"job {job.id} is {job.state}, position {job.position}: {job.reason}{eta}"
+    return f"job {job.id} is {job.state}" + (f": {job.reason}" if job.reason else "")

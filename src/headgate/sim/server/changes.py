@@ -10,7 +10,7 @@ from typing import Any
 
 from headgate.core.quantities import MOST, shown
 from headgate.errors import UsageError
-from headgate.sim.serve_manner import CUTS, LONGEST, Manner, fixed, parse_share, parse_spread
+from headgate.sim.server.manner import CUTS, LONGEST, Manner, fixed, parse_share, parse_spread
 from headgate.sim.upstream import Plan, Steps
 
 STEPS = ("cap", "foreign", "lag", "usage_bias")

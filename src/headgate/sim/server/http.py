@@ -16,15 +16,15 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from headgate.core.named_tuple import NamedTuple
 from headgate.errors import UsageError
-from headgate.sim.serve_control import Control
-from headgate.sim.serve_manner import draw, parse_wish
-from headgate.sim.serve_play import Play, document, reset
-from headgate.sim.serve_provider import Provider, Who, account_of
-from headgate.sim.serve_usage import featherless, usage
-from headgate.sim.shapes import Dialect, Json, Limits, Refusal, Reply
-from headgate.sim.shapes_anthropic import Anthropic
-from headgate.sim.shapes_gemini import Gemini
-from headgate.sim.shapes_openai import Chat, Responses
+from headgate.sim.dialects.anthropic import Anthropic
+from headgate.sim.dialects.dialect import Dialect, Json, Limits, Refusal, Reply
+from headgate.sim.dialects.gemini import Gemini
+from headgate.sim.dialects.openai import Chat, Responses
+from headgate.sim.server.control import Control
+from headgate.sim.server.manner import draw, parse_wish
+from headgate.sim.server.play import Play, document, reset
+from headgate.sim.server.provider import Provider, Who, account_of
+from headgate.sim.server.usage import featherless, usage
 
 LARGEST = 32 * 1024 * 1024
 """How many bytes a request may have."""

@@ -2,8 +2,8 @@
 
 from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import Held, Lease, Rest
-from headgate.store import codec
-from headgate.store.rows.session import Row, Session
+from headgate.store import column_codec
+from headgate.store.sql_rows.session import Row, Session
 
 _Group = tuple[str, str, str]
 
@@ -24,17 +24,17 @@ class LeaseRows(Session):
     def lease(self, id: int) -> Lease | None:
         if id not in self._leases:
             rows = self._ask("lease", id)
-            self._leases[id] = codec.read_lease(rows[0]) if rows else None
+            self._leases[id] = column_codec.read_lease(rows[0]) if rows else None
         return self._leases[id]
 
     def add_lease(self, row: Lease) -> None:
         self._count_in(row)
-        self._change("add_lease", *codec.write_lease(row))
+        self._change("add_lease", *column_codec.write_lease(row))
 
     def drop_lease(self, id: int) -> Lease | None:
         if id not in self._leases:  # one question instead of a question and a change
             rows = self._ask("take_lease", id)
-            taken = codec.read_lease(rows[0]) if rows else None
+            taken = column_codec.read_lease(rows[0]) if rows else None
             if taken is not None:
                 self._count_out(taken)
             return taken
@@ -49,7 +49,7 @@ class LeaseRows(Session):
         if before is not None:
             self._count_out(before)
             self._count_in(row)
-            self._change("change_lease", *codec.write_lease(row))
+            self._change("change_lease", *column_codec.write_lease(row))
 
     def _count_in(self, row: Lease) -> None:
         self._leases[row.id] = row
@@ -79,13 +79,13 @@ class LeaseRows(Session):
                 del self._held[group]
 
     def leases(self, after: int, most: int) -> list[Lease]:
-        return [codec.read_lease(row) for row in self._ask("leases", after, most)]
+        return [column_codec.read_lease(row) for row in self._ask("leases", after, most)]
 
     def leases_of(self, member: str) -> list[Lease]:
-        return [codec.read_lease(row) for row in self._ask("leases_of", member)]
+        return [column_codec.read_lease(row) for row in self._ask("leases_of", member)]
 
     def job_leases(self) -> list[Lease]:
-        return [codec.read_lease(row) for row in self._ask("job_leases")]
+        return [column_codec.read_lease(row) for row in self._ask("job_leases")]
 
     def family(self, chain: int) -> list[Lease]:
         return sorted(
@@ -94,14 +94,16 @@ class LeaseRows(Session):
 
     def families(self) -> list[Lease]:
         if self._chained is None:
-            self._chained = self._keep([codec.read_lease(row) for row in self._ask("families")])
+            self._chained = self._keep(
+                [column_codec.read_lease(row) for row in self._ask("families")]
+            )
         return sorted(self._chained.values(), key=lambda row: (row.chain, row.id))
 
     def recent(self, since: Ms) -> list[Lease]:
         if self._recent is None or since < self._recent_since:
             rows = self._ask("recent", since)
             self._recent, self._recent_since = (
-                self._keep([codec.read_lease(row) for row in rows]),
+                self._keep([column_codec.read_lease(row) for row in rows]),
                 since,
             )
         return [row for row in self._recent.values() if row.granted > since]

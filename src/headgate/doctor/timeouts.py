@@ -8,7 +8,7 @@ from headgate.core.quantities import show_duration, show_seconds
 from headgate.core.times import Ms, ms
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import Finding, note, ok, warning
-from headgate.doctor.patterns import covers
+from headgate.doctor.pattern_overlap import covers
 
 _LONGER = "make max_hold longer: it is meant for what hangs"
 

@@ -2,7 +2,7 @@
 
 # ruff: noqa: D102 - the `Dialect` protocol says what each method does
 
-from headgate.sim.shapes import (
+from headgate.sim.dialects.dialect import (
     MESSAGE,
     STATUS,
     Json,

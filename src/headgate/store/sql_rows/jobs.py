@@ -4,8 +4,8 @@ from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import Word
 from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import Attempt
-from headgate.store import codec
-from headgate.store.rows.session import Session, firsts
+from headgate.store import column_codec
+from headgate.store.sql_rows.session import Session, firsts
 
 
 class JobRows(Session):
@@ -22,12 +22,12 @@ class JobRows(Session):
     def add_job(self, row: Job) -> None:
         self._jobs[row.id] = row
         self._needs_of[row.id] = []  # what it comes after is said next
-        self._change_columns("add_job", codec.write_job(row))
+        self._change_columns("add_job", column_codec.write_job(row))
 
     def job(self, id: int) -> Job | None:
         if id not in self._jobs:
             rows = self._ask("job", id)
-            self._jobs[id] = codec.read_job(rows[0]) if rows else None
+            self._jobs[id] = column_codec.read_job(rows[0]) if rows else None
         return self._jobs[id]
 
     def change_job(self, row: Job) -> None:
@@ -41,16 +41,16 @@ class JobRows(Session):
                 submitted=before.submitted,
                 spec=before.spec,
             )
-            self._change_columns("change_job", codec.write_job(row))
+            self._change_columns("change_job", column_codec.write_job(row))
 
     def jobs(self, word: Word, after: int, most: int) -> list[Job]:
         found: list[Job] = []
-        for state, returned in codec.where(word):
+        for state, returned in column_codec.where(word):
             if after < 0:
                 rows = self._ask("latest_jobs", state, returned, most)
             else:
                 rows = self._ask("jobs", state, returned, after, most)
-            found += map(codec.read_job, rows)
+            found += map(column_codec.read_job, rows)
         return sorted(found, key=lambda row: row.id, reverse=after < 0)[:most]
 
     def count_jobs(self, word: Word) -> int:
@@ -64,13 +64,13 @@ class JobRows(Session):
         return self._number("count_returned")
 
     def aside(self, most: int) -> list[Job]:
-        return [codec.read_job(row) for row in self._ask("aside", most)]
+        return [column_codec.read_job(row) for row in self._ask("aside", most)]
 
     def count_aside(self) -> int:
         return self._number("count_aside")
 
     def due_jobs(self, now: Ms, most: int) -> list[Job]:
-        return [codec.read_job(row) for row in self._ask("due_jobs", now, most)]
+        return [column_codec.read_job(row) for row in self._ask("due_jobs", now, most)]
 
     def next_due(self) -> Ms:
         return Ms(self._number("next_due"))

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from headgate.config.values import Refused
-from headgate.config.words import Place, clip, dotted, hide, label, line_numbers, plain, shown
+from headgate.config.error_text import Place, clip, dotted, hide, label, line_numbers, plain, shown
+from headgate.config.value_readers import Refused
 from headgate.core.admission.pools import Declared
 from headgate.errors import UsageError
 

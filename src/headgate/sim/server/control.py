@@ -6,10 +6,10 @@ from collections.abc import Callable
 from aiohttp import web
 
 from headgate.errors import UsageError
-from headgate.sim.serve_change import parse_changes
-from headgate.sim.serve_play import document
-from headgate.sim.serve_provider import Account, Provider
-from headgate.sim.shapes import Json
+from headgate.sim.dialects.dialect import Json
+from headgate.sim.server.changes import parse_changes
+from headgate.sim.server.play import document
+from headgate.sim.server.provider import Account, Provider
 
 _LARGEST = 65_536
 _MOST_LINES = 10_000

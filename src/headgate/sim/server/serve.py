@@ -23,13 +23,13 @@ from headgate.core.display.json_shapes import document
 from headgate.core.named_tuple import NamedTuple
 from headgate.errors import HeadgateError, UsageError
 from headgate.sim.journal import Journal
-from headgate.sim.serve_manner import Manner
-from headgate.sim.serve_options import plan_arguments, plan_of
-from headgate.sim.serve_provider import Account, Provider, account_of
+from headgate.sim.server.manner import Manner
+from headgate.sim.server.options import plan_arguments, plan_of
+from headgate.sim.server.provider import Account, Provider, account_of
 from headgate.sim.upstream import Plan
 
 if TYPE_CHECKING:
-    from headgate.sim.serve_http import Service
+    from headgate.sim.server.http import Service
 
 __all__ = ["Options", "Server", "account_of", "arguments", "options_of", "run", "running"]
 
@@ -96,7 +96,7 @@ async def running(
     try:
         from aiohttp import web
 
-        from headgate.sim.serve_http import Service
+        from headgate.sim.server.http import Service
     except ImportError as error:
         raise HeadgateError(
             f"the stand-in provider needs {error.name}: pip install 'headgate[sim]'"
@@ -194,7 +194,7 @@ async def _serve(options: Options) -> None:
 
 def _quiet_logger() -> logging.Logger:
     """What clients do wrong is in the journal; nothing of it belongs on anyone's terminal."""
-    logger = logging.getLogger("headgate.sim.serve")
+    logger = logging.getLogger("headgate.sim.server.serve")
     logger.propagate = False
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())

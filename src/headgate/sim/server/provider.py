@@ -11,9 +11,9 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from headgate.core.named_tuple import NamedTuple
+from headgate.sim.dialects.dialect import Dialect, Limits, Rate, Refusal, kind_of
 from headgate.sim.journal import Journal, Line
-from headgate.sim.serve_manner import Manner, Script, Wish
-from headgate.sim.shapes import Dialect, Limits, Rate, Refusal, kind_of
+from headgate.sim.server.manner import Manner, Script, Wish
 from headgate.sim.upstream import Plan, Upstream
 
 MINUTE = 60_000

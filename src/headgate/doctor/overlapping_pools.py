@@ -7,7 +7,7 @@ from headgate.core.display.snapshots import PoolStatus
 from headgate.core.key_patterns import HOST, matches
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import Finding, note, warning
-from headgate.doctor.patterns import covers, overlap
+from headgate.doctor.pattern_overlap import covers, overlap
 
 _LIKE_A_MODEL = re.compile(r"(claude|opus|sonnet|haiku|gpt|o[1-9]|gemini|llama|grok)[-*?.0-9]")
 _VERSION = re.compile(r"[-.:@]?[0-9*?][-.:@0-9*?]*\Z")

@@ -1,6 +1,6 @@
 """A test notification to each target that the configuration names."""
 
-from headgate.config.words import hide, plain
+from headgate.config.error_text import hide, plain
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import Finding, note, ok, problem
 

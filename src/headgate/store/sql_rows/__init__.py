@@ -29,11 +29,11 @@ from headgate.ledger.transaction.rows import (
     Rest,
     Ticket,
 )
-from headgate.store import codec
-from headgate.store.rows.jobs import JobRows
-from headgate.store.rows.leases import LeaseRows
-from headgate.store.rows.line import FRONT, LineRows, read_lane
-from headgate.store.rows.session import Row, Session, Statement, Tables, firsts
+from headgate.store import column_codec
+from headgate.store.sql_rows.jobs import JobRows
+from headgate.store.sql_rows.leases import LeaseRows
+from headgate.store.sql_rows.line import FRONT, LineRows, read_lane
+from headgate.store.sql_rows.session import Row, Session, Statement, Tables, firsts
 
 __all__ = ["Row", "Session", "SqlRows", "Statement", "Tables"]
 
@@ -98,8 +98,8 @@ class SqlRows(LineRows, LeaseRows, JobRows):
             front.sort(key=lambda ticket: ticket.order)
             self._keep_front(lane, front, whole=len(front) < FRONT)
         self._keep_held(next(rest))
-        self._chained = self._keep([codec.read_lease(row) for row in next(rest)])
-        self._recent = self._keep([codec.read_lease(row) for row in next(rest)])
+        self._chained = self._keep([column_codec.read_lease(row) for row in next(rest)])
+        self._recent = self._keep([column_codec.read_lease(row) for row in next(rest)])
         self._recent_since = expected.since
         self._rests = [Rest._make(row) for row in next(rest)]
         self._members = {row[0]: Member._make(row) for row in next(rest)}
@@ -109,10 +109,10 @@ class SqlRows(LineRows, LeaseRows, JobRows):
             self._notes[name] = rows[0][0] if rows else ""
         for id in ids:
             rows = next(rest)
-            self._leases[id] = codec.read_lease(rows[0]) if rows else None
+            self._leases[id] = column_codec.read_lease(rows[0]) if rows else None
         for id in jobs:
             rows = next(rest)
-            self._jobs[id] = codec.read_job(rows[0]) if rows else None
+            self._jobs[id] = column_codec.read_job(rows[0]) if rows else None
         for id in jobs:
             self._attempts[id] = [Attempt._make(row) for row in next(rest)]
         for id in jobs:

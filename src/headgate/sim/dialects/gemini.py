@@ -2,7 +2,7 @@
 
 # ruff: noqa: D102 - the `Dialect` protocol says what each method does
 
-from headgate.sim.shapes import MESSAGE, STATUS, Json, Limits, Refusal, Reply, event, most
+from headgate.sim.dialects.dialect import MESSAGE, STATUS, Json, Limits, Refusal, Reply, event, most
 
 _STATUSES = {
     400: "INVALID_ARGUMENT",
