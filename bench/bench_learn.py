@@ -35,8 +35,8 @@ from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals
 from headgate.ledger.transaction import outside_use
-from headgate.ledger.transaction.ledger import Ledger, Pages
-from headgate.sim.simulated_liveness import SimulatedCensus
+from headgate.ledger.transaction.ledger import Ledger, PoolResolver
+from headgate.sim.simulated_liveness import SimulatedLiveness
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -175,8 +175,8 @@ class _Books(_Side):
         source = UsageSource("python", every=EVERY) if usage else None
         pool = Declared(limit=SEATS, cooldown=COOLDOWN, adapt=adapt, usage=source)
         self._store = store
-        self._census = SimulatedCensus("me")
-        self._pages = Pages({POOL: pool, "host": Declared(limit=HOST_SEATS)})
+        self._census = SimulatedLiveness("me")
+        self._pages = PoolResolver({POOL: pool, "host": Declared(limit=HOST_SEATS)})
         self.prepare()
         for _ in range(HELD):
             self._ask()

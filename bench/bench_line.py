@@ -8,12 +8,12 @@ from common import Figure, folder, micro
 
 from headgate.core.admission.pools import OFF, Declared
 from headgate.core.times import Ms, Seconds
-from headgate.gate.liveness.member_pipes import HomeRoll
+from headgate.gate.liveness.member_pipes import LocalRegistry
 from headgate.ledger import release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.queries import status_and_queue
-from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.ledger import Ledger, PoolResolver
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -53,11 +53,11 @@ def measure(*, tiny: bool = False) -> Iterator[Figure]:
 class _Line:
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.pages = Pages(
+        self.pages = PoolResolver(
             {"anthropic/claude-opus-*": Declared(limit=4), "host": Declared(limit=4)},
             Declared(adapt=OFF),
         )
-        self.roll = HomeRoll(lambda: None)
+        self.roll = LocalRegistry(lambda: None)
         self.roll.join()
         self.waiting = 0
         self.running: list[int] = []

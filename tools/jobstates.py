@@ -6,7 +6,7 @@ Usage: `python tools/jobstates.py`. A test fails while the docs say something el
 from collections.abc import Iterable
 from pathlib import Path
 
-from headgate.core.jobs.states import TRANSITIONS, Event, State
+from headgate.core.jobs.states import TRANSITIONS, JobEvent, State
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "jobs.md"
 BEGIN = "<!-- Made from src/headgate/core/jobs/states.py by tools/jobstates.py: -->"
@@ -57,7 +57,7 @@ def _states() -> str:
 
 def _transitions() -> str:
     rows = []
-    for event in Event:
+    for event in JobEvent:
         ways: dict[tuple[str, str], list[str]] = {}
         for (state, what), step in TRANSITIONS.items():
             if what is event:
@@ -70,8 +70,8 @@ def _transitions() -> str:
     return _table(("event", "in", "leads to", "and sets"), rows)
 
 
-def _name(it: State | Event) -> str:
-    return it.name.lower().replace("_", " " if isinstance(it, Event) else "_")
+def _name(it: State | JobEvent) -> str:
+    return it.name.lower().replace("_", " " if isinstance(it, JobEvent) else "_")
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

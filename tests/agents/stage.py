@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from headgate.sim import journal
-from headgate.sim.journal import Line
+from headgate.sim.journal import JournalLine
 from tests.support import HEADGATE, Box
 
 STANDIN = str(Path(__file__).with_name("standin.py"))
@@ -42,7 +42,7 @@ class Provider:
         with urllib.request.urlopen(f"{self.url}/sim/plan", body) as answer:  # noqa: S310 - ours
             assert answer.status == 200
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[JournalLine]:
         return journal.read(self._log)
 
     def count(self, event: str) -> int:

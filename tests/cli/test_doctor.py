@@ -33,7 +33,7 @@ from headgate.doctor import (
     try_notification,
     unmanaged_agents,
 )
-from headgate.doctor.facts import Facts, Seen
+from headgate.doctor.facts import Facts, StoreContents
 from headgate.doctor.pattern_overlap import covers, overlap
 from headgate.gate.liveness.process_marks import MARK
 from tests.cli.golden.compare import Ask, asking, check
@@ -83,11 +83,11 @@ def pool(name: str, limit: int | None, source: str = "file", **more: Any) -> Poo
 def facts(*pools: PoolStatus, config: Config | None = None, **seen: float | None) -> Facts:
     status = Status(pools, 0, 0, {}, Seconds(1_000.0))
     keys = {n.replace("__", "/"): None if ms is None else Ms(ms) for n, ms in seen.items()}
-    return Facts(config or load(None), {}, "memory://", status, seen=Seen(keys))
+    return Facts(config or load(None), {}, "memory://", status, seen=StoreContents(keys))
 
 
 def seen(*pools: PoolStatus, keys: tuple[str, ...]) -> Facts:
-    return facts(*pools)._replace(seen=Seen(dict.fromkeys(keys)))
+    return facts(*pools)._replace(seen=StoreContents(dict.fromkeys(keys)))
 
 
 def codes(findings: list[Finding] | Iterator[Finding]) -> list[tuple[str, str]]:
@@ -328,7 +328,10 @@ def test_keys_without_a_limit_are_noted() -> None:
         (facts(pool("a", 4, max_hold=5.0)), "grace"),
         (facts(pool("a", 4, max_hold=60.0, cooldown_ms=60_000)), "cooldown"),
         (facts(pool("a", 4, max_hold=3600.0), a__x=2 * HOUR), "max_hold"),
-        (facts(pool("a", 4, max_hold=60.0))._replace(seen=Seen(overdue={"a/x": 1})), "overdue"),
+        (
+            facts(pool("a", 4, max_hold=60.0))._replace(seen=StoreContents(overdue={"a/x": 1})),
+            "overdue",
+        ),
         (facts(pool("a", 4, max_hold=60.0), pool("a/x", 4, max_hold=90.0)), "max_hold_shadowed"),
         (facts(pool("a", 4, cooldown_ms=60_000), a__x=30_000.0), "cooldown_long"),
         (facts(pool("a", 4, spacing_ms=60_000), a__x=90_000.0), "spacing"),

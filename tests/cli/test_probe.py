@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headgate.sim import journal
-from headgate.sim.journal import Line, most_at_once
+from headgate.sim.journal import JournalLine, most_at_once
 from tests.cli.golden.compare import Ask, asking
 from tests.support import HEADGATE, LONG, Box, pool_of, until
 
@@ -203,7 +203,7 @@ class Provider:
         assert list(said) == ["schema", *names.split()]
         return said
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[JournalLine]:
         return journal.read(self._log)
 
     def count(self, event: str) -> int:

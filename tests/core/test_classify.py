@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headgate.core.answers.answer_rules import NONE, Rule, parse_rules
 from headgate.core.answers.builtin_rules import ANSWERS, BUILTIN
 from headgate.core.answers.classify import Response, classify, classify_line
-from headgate.core.answers.retry_after import Meter, Meters, meters
+from headgate.core.answers.retry_after import RateHeader, RateHeaders, rate_headers
 from headgate.core.answers.signals import (
     ACCEPTED,
     CONCURRENCY,
@@ -947,11 +947,11 @@ def test_the_longest_reset_of_an_empty_meter_counts() -> None:
                 "Anthropic-Ratelimit-Input-Tokens-Remaining": "30000",
                 "Anthropic-Ratelimit-Output-Tokens-Reset": "2026-09-21T14:14:20Z",
             },
-            Meters(
-                Meter(50, 49, Ms(1_000)),
-                Meter(40_000, None, None),
-                Meter(None, 30_000, None),
-                Meter(None, None, Ms(60_000)),
+            RateHeaders(
+                RateHeader(50, 49, Ms(1_000)),
+                RateHeader(40_000, None, None),
+                RateHeader(None, 30_000, None),
+                RateHeader(None, None, Ms(60_000)),
             ),
         ),
         (
@@ -963,7 +963,7 @@ def test_the_longest_reset_of_an_empty_meter_counts() -> None:
                 "x-ratelimit-remaining-tokens": "149984",
                 "x-ratelimit-reset-tokens": "6m0s",
             },
-            Meters(Meter(60, 59, Ms(1_000)), Meter(150_000, 149_984, Ms(360_000))),
+            RateHeaders(RateHeader(60, 59, Ms(1_000)), RateHeader(150_000, 149_984, Ms(360_000))),
         ),
         (
             {
@@ -971,15 +971,15 @@ def test_the_longest_reset_of_an_empty_meter_counts() -> None:
                 "X-RateLimit-Remaining": "0",
                 "X-RateLimit-Reset": "1790000001000",
             },
-            Meters(Meter(20, 0, Ms(1_000))),
+            RateHeaders(RateHeader(20, 0, Ms(1_000))),
         ),
         ({"x-ratelimit-remaining-requests": "-1", "x-ratelimit-reset-requests": "-1"}, None),
         ({"x-ratelimit-limit-tokens": "9" * 5_000, "x-ratelimit-remaining-tokens": "many"}, None),
     ],
 )
-def test_meters(headers: dict[str, str], found: Meters | None) -> None:
+def test_meters(headers: dict[str, str], found: RateHeaders | None) -> None:
     """What is left is read from either family of headers; odd values are dropped."""
-    assert meters(headers, NOW) == found
+    assert rate_headers(headers, NOW) == found
 
 
 # Rules of one's own.
@@ -1143,7 +1143,7 @@ moments = st.floats() | st.just(NOW)
 def test_nothing_raises(response: Response, now: float) -> None:
     """Any answer at any time gives a known signal with a wait that is not negative, or none."""
     found = classify(response, Seconds(now))
-    meters(response.headers, Seconds(now))
+    rate_headers(response.headers, Seconds(now))
     if found is not None:
         assert found.kind in KINDS
         assert found.retry_after is None or found.retry_after >= 0

@@ -14,8 +14,15 @@ from hypothesis import strategies as st
 from headgate.config import GRACE, Config, Watched, default_path, find, load
 from headgate.config.check import parse
 from headgate.config.template import TEMPLATE
-from headgate.core.admission.pools import COOLDOWN, DEFAULTS, LEARN, Declared, UsageSource, book
-from headgate.core.agents.run_limits import JobTerms, Terms
+from headgate.core.admission.pools import (
+    COOLDOWN,
+    DEFAULTS,
+    LEARN,
+    Declared,
+    UsageSource,
+    resolve_pools,
+)
+from headgate.core.agents.run_limits import JobPolicy, RunLimits
 from headgate.core.host.pressure import AGENT_MEMORY
 from headgate.core.times import Ms
 from headgate.errors import ConfigError
@@ -365,7 +372,7 @@ def test_the_template_changes_nothing() -> None:
     config = parse(TEMPLATE, "c.toml")
     assert config.warnings == ()
     assert config.grace == GRACE
-    assert book(config.pools, ()).pools == book({}, ()).pools
+    assert resolve_pools(config.pools, ()).pools == resolve_pools({}, ()).pools
 
 
 def test_the_template_shows_the_defaults() -> None:
@@ -388,11 +395,13 @@ def test_the_template_shows_the_defaults() -> None:
             spacing=Ms(0),
         ),
     }
-    pools = book(config.pools, (), config.defaults).pools.items()
-    assert {name: pool._replace(source="default") for name, pool in pools} == book({}, ()).pools
-    assert config.jobs == JobTerms()
+    pools = resolve_pools(config.pools, (), config.defaults).pools.items()
+    assert {name: pool._replace(source="default") for name, pool in pools} == resolve_pools(
+        {}, ()
+    ).pools
+    assert config.jobs == JobPolicy()
     assert config.profiles == {}
-    settings = {*Declared._fields, *Terms._fields, *JobTerms._fields, "grace"}
+    settings = {*Declared._fields, *RunLimits._fields, *JobPolicy._fields, "grace"}
     for name in settings - {"usage", "rpm", "tpm", "vigil"}:
         assert f"\n#{name} = " in TEMPLATE
 
@@ -638,7 +647,7 @@ def check(text: str) -> None:
         assert all(line.startswith("c.toml:") and line.isprintable() for line in lines)
     else:
         assert all(line.isprintable() for line in config.warnings)
-        assert book(config.pools, ()).pools
+        assert resolve_pools(config.pools, ()).pools
 
 
 @given(st.text())

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headgate.config import load
 from headgate.config.check import parse
-from headgate.core.agents.run_limits import JobTerms, Terms
+from headgate.core.agents.run_limits import JobPolicy, RunLimits
 from headgate.core.quantities import parse_size
 from headgate.core.times import Ms
 from headgate.errors import ConfigError, UsageError
@@ -26,7 +26,7 @@ def said(text: str) -> list[str]:
 
 def test_without_a_table_the_defaults_count() -> None:
     """No file, an empty file and an empty table say the same."""
-    assert load(None).jobs == parse("", "c").jobs == parse("[jobs]", "c").jobs == JobTerms()
+    assert load(None).jobs == parse("", "c").jobs == parse("[jobs]", "c").jobs == JobPolicy()
 
 
 def test_every_setting_is_read() -> None:
@@ -51,8 +51,8 @@ def test_every_setting_is_read() -> None:
         "c.toml",
     )
     assert config.warnings == ()
-    vigil = Terms(Ms(120_000), Ms(2_700_000), Ms(43_200_000), 4_000, 20, park=False)
-    assert config.jobs == JobTerms(vigil, 3, Ms(1_000), Ms(60_000), None, None, 2**30, Ms(0))
+    vigil = RunLimits(Ms(120_000), Ms(2_700_000), Ms(43_200_000), 4_000, 20, park=False)
+    assert config.jobs == JobPolicy(vigil, 3, Ms(1_000), Ms(60_000), None, None, 2**30, Ms(0))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_every_setting_is_read() -> None:
 def test_an_end_can_be_switched_off(name: str) -> None:
     """The word is "off", in any case."""
     vigil = parse(f'[jobs]\n{name} = " Off "', "c.toml").jobs.vigil
-    assert vigil._asdict() == {**Terms()._asdict(), name: None}
+    assert vigil._asdict() == {**RunLimits()._asdict(), name: None}
 
 
 @pytest.mark.parametrize(

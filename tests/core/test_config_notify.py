@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headgate.config.check import parse
 from headgate.core.display.snapshots import Event
-from headgate.core.notification_targets import ALL, FAILED, KINDS, MISSED, USUAL, Only, Target
+from headgate.core.notification_targets import ALL, FAILED, KINDS, MISSED, USUAL, NotifyTarget, Only
 from headgate.core.times import Ms
 from headgate.errors import ConfigError
 
@@ -16,7 +16,7 @@ COMMAND = 'expected a list such as ["notify-me", "--now"], or a line for the she
 SERVICE = "expected a URL that apprise knows, as in ntfy://topic"
 
 
-def targets(text: str) -> tuple[Target, ...]:
+def targets(text: str) -> tuple[NotifyTarget, ...]:
     """What these tables say, if nothing is odd about them."""
     config = parse(text, "c.toml")
     assert config.warnings == ()
@@ -33,8 +33,8 @@ def test_a_target_needs_no_more_than_a_way() -> None:
     """All else has a default: a name by its place, the usual events, ten seconds, five tries."""
     found = targets('[[notify]]\ncommand = ["me", "-x"]\n[[notify]]\nurl_env = "HOOK"\n')
     assert found == (
-        Target("hook-1", command=("me", "-x")),
-        Target("hook-2", url_env="HOOK"),
+        NotifyTarget("hook-1", command=("me", "-x")),
+        NotifyTarget("hook-2", url_env="HOOK"),
     )
     assert (found[0].events, found[0].timeout, found[0].tries) == (USUAL, 10_000, 5)
     assert [target.by for target in found] == ["command", "webhook"]
@@ -58,7 +58,7 @@ def test_a_target_may_say_all_of_this() -> None:
     apprise = "ntfy://topic"
     """
     assert targets(text) == (
-        Target(
+        NotifyTarget(
             "web",
             url="https://example.com/hook",
             secret_env="HOOK_SECRET",
@@ -67,8 +67,8 @@ def test_a_target_may_say_all_of_this() -> None:
             timeout=Ms(2_000),
             tries=1,
         ),
-        Target("hook-2", command=("sh", "-c", "cat > /dev/null"), events=(ALL,)),
-        Target("hook-3", apprise="ntfy://topic"),
+        NotifyTarget("hook-2", command=("sh", "-c", "cat > /dev/null"), events=(ALL,)),
+        NotifyTarget("hook-3", apprise="ntfy://topic"),
     )
 
 
@@ -242,22 +242,22 @@ def happening(kind: str, **more: object) -> Event:
 def test_all_means_all(kind: str) -> None:
     """`all` and `*` take in every kind of event, the usual ones do not."""
     for pattern in (ALL, "*"):
-        assert Target("t", events=(pattern,)).wants(happening(kind))
-    assert Target("t").wants(happening(kind)) == (kind in USUAL)
+        assert NotifyTarget("t", events=(pattern,)).wants(happening(kind))
+    assert NotifyTarget("t").wants(happening(kind)) == (kind in USUAL)
 
 
 def test_what_no_filter_holds_back() -> None:
     """That events were missed is always told; that one could not be told, never to itself."""
-    picky = Target("t", events=("done",), only=Only(task=("x",)))
+    picky = NotifyTarget("t", events=("done",), only=Only(task=("x",)))
     assert picky.wants(happening(MISSED))
-    everything = Target("t", events=(ALL,))
+    everything = NotifyTarget("t", events=(ALL,))
     assert not everything.wants(happening(FAILED, text="t: gave up"))
     assert everything.wants(happening(FAILED, text="t2: gave up"))
 
 
 @given(
     st.dictionaries(
-        st.sampled_from(Target._fields),
+        st.sampled_from(NotifyTarget._fields),
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
             lambda inner: st.lists(inner, max_size=3),

@@ -13,14 +13,14 @@ from headgate.core.admission.pools import (
     OFF,
     STEP_DOWN,
     UNLIMITED,
-    Book,
     Declared,
     Pool,
+    PoolSet,
     Tuned,
     UsageSource,
-    book,
     parse_view,
     read_view,
+    resolve_pools,
 )
 from headgate.core.key_patterns import HOST, NO_KEY
 from headgate.core.learning.control_law import Learned, begin
@@ -38,7 +38,7 @@ limits: st.SearchStrategy[int | str] = st.integers(1, 1_000_000) | st.just(UNLIM
 
 def test_without_a_word_the_defaults_hold() -> None:
     """With no file and nothing set by hand: host 3, opus 4 at any provider, nothing else."""
-    pools = book({}, []).pools
+    pools = resolve_pools({}, []).pools
     assert {name: (pool.limit, pool.source) for name, pool in pools.items()} == {
         HOST: (3, "default"),
         OPUS: (4, "default"),
@@ -72,7 +72,7 @@ def test_environment_beats_hand_beats_file_beats_default(
     expected: tuple[int | None, str, int | None],
 ) -> None:
     """The strongest layer that says something sets the limit; 'unlimited' is saying something."""
-    made = book({HOST: Declared(limit=declared)}, [Tuned(HOST, limit=tuned)])
+    made = resolve_pools({HOST: Declared(limit=declared)}, [Tuned(HOST, limit=tuned)])
     pool = made.under(view).pools[HOST]
     assert (pool.limit, pool.source, pool.configured_limit) == expected
 
@@ -85,7 +85,7 @@ def test_a_cooldown_has_its_own_layers(
     declared: Ms | None, tuned: Ms | None, cooldown: int
 ) -> None:
     """A cooldown set by hand, even to nothing, beats the file's, and changes no limit."""
-    made = book({HOST: Declared(cooldown=declared)}, [Tuned(HOST, cooldown=tuned)])
+    made = resolve_pools({HOST: Declared(cooldown=declared)}, [Tuned(HOST, cooldown=tuned)])
     assert made.pools[HOST].cooldown == cooldown
     assert (made.pools[HOST].limit, made.pools[HOST].source) == (3, "default")
 
@@ -98,7 +98,7 @@ def test_a_cooldown_alone_imposes_no_limit(
     declared: dict[str, Declared], tuned: list[Tuned]
 ) -> None:
     """A cooldown where no limit exists imposes none, and applies once there is one."""
-    made = book(declared, tuned)
+    made = resolve_pools(declared, tuned)
     assert made.pools["openai"] == Pool("openai", None, "none", cooldown=Ms(2_500), adapt=LEARN)
     limited = made.under("openai=2").pools["openai"]
     assert (limited.limit, limited.cooldown) == (2, 2_500)
@@ -106,7 +106,7 @@ def test_a_cooldown_alone_imposes_no_limit(
 
 def test_a_file_says_more_than_limits() -> None:
     """What the file says of reserve and max_hold, and the hand of pauses, reaches the pool."""
-    made = book(
+    made = resolve_pools(
         {"a": Declared(limit=4, max_hold=Ms(9_000), reserve=(("interactive", 1),))},
         [Tuned("a", paused_until=Ms(50), pause_note="tea")],
     )
@@ -133,7 +133,7 @@ def test_a_file_says_what_else_binds() -> None:
     """A usage endpoint, programs to look for and rates reach the pool as they were written."""
     usage = UsageSource("umans", "https://api.code.umans.ai/v1/usage", "UMANS_API_KEY")
     said = Declared(usage=usage, observe=("claude -p",), rpm=50, tpm=40_000, spacing=Ms(250))
-    assert book({"a": said}, []).pools["a"] == Pool(
+    assert resolve_pools({"a": said}, []).pools["a"] == Pool(
         "a",
         None,
         "none",
@@ -170,7 +170,7 @@ def test_all_but_the_machine_learn_unless_told_otherwise(
 ) -> None:
     """Pools learn and let seats rest, or neither; the pool beats [defaults], which skips host."""
     said = declared._replace(limit=3)
-    made = book({pool: said}, [Tuned(pool, cooldown=tuned)], defaults).pools[pool]
+    made = resolve_pools({pool: said}, [Tuned(pool, cooldown=tuned)], defaults).pools[pool]
     assert (made.adapt, made.cooldown) == expected
     assert made.limit == made.most == 3
     assert made.learned == (None if made.adapt == OFF else begin(3))
@@ -189,7 +189,7 @@ def test_a_limit_is_learned_where_there_is_one_to_learn(
     limit: int | str | None, expected: tuple[int | None, int | None, str, Learned | None]
 ) -> None:
     """Below a number, or from nothing with `learn`; where there is no limit, none comes up."""
-    pool = book({}, [Tuned("a", limit)]).pools["a"]
+    pool = resolve_pools({}, [Tuned("a", limit)]).pools["a"]
     assert (pool.limit, pool.most, pool.source, pool.learned) == expected
 
 
@@ -213,13 +213,13 @@ def test_what_was_learned_counts_for_the_limit_it_was_learned_below(
     row = Tuned("a", limit, learned=LEARNED.write(learned))
     most = limit if isinstance(limit, int) else None
     fresh = None if limit == UNLIMITED else begin(most)
-    pool = book({}, [row]).pools["a"]
+    pool = resolve_pools({}, [row]).pools["a"]
     assert pool.learned == (learned if counts else fresh)
     assert pool.limit == (pool.learned.limit if pool.learned else None)
     assert pool.most == most
-    off = book({"a": Declared(adapt=OFF)}, [row]).pools["a"]
+    off = resolve_pools({"a": Declared(adapt=OFF)}, [row]).pools["a"]
     assert (off.limit, off.learned) == (most, None)
-    viewed = book({}, [row]).under("a=9").pools["a"]
+    viewed = resolve_pools({}, [row]).under("a=9").pools["a"]
     assert (viewed.limit, viewed.most, viewed.learned) == (9, 9, None)
 
 
@@ -239,7 +239,7 @@ def test_a_pause_ends_on_time(until: Ms | None, now: int, paused: bool) -> None:
 
 def test_a_pool_may_exist_only_in_a_view() -> None:
     """A pool that only HEADGATE_LIMITS names exists for whoever has it, and for nobody else."""
-    made = book({}, [])
+    made = resolve_pools({}, [])
     seen = made.under("anthropic=2")
     assert seen.pools["anthropic"] == Pool("anthropic", 2, "environment", most=2)
     assert [pool.name for pool in seen.of(KEY)] == [OPUS, "anthropic", HOST]
@@ -249,7 +249,7 @@ def test_a_pool_may_exist_only_in_a_view() -> None:
 
 def test_work_sits_in_every_matching_pool_by_name() -> None:
     """Work sits in each pool that matches its key, in the order of their names."""
-    made = book(
+    made = resolve_pools(
         {name: Declared(limit=1) for name in ("zai", "anthropic", KEY, "*", "openai/*")}, []
     )
     assert [pool.name for pool in made.of(KEY)] == ["*", OPUS, "anthropic", KEY, HOST]
@@ -259,12 +259,12 @@ def test_work_sits_in_every_matching_pool_by_name() -> None:
 
 def test_no_match_is_no_pool() -> None:
     """Work that no pattern matches sits in no pool at all."""
-    assert Book({}).of(KEY) == ()
+    assert PoolSet({}).of(KEY) == ()
 
 
 def test_a_book_answers_from_memory() -> None:
     """The pools of a key and the book of a view are worked out once, and never mixed up."""
-    made = book({}, [])
+    made = resolve_pools({}, [])
     assert made.under("") is made
     assert made.of(KEY) is made.of(KEY)
     assert made.under("host=5") is made.under("host=5")
@@ -277,7 +277,7 @@ def test_a_book_answers_from_memory() -> None:
 def test_a_book_is_made_of_what_it_was_given() -> None:
     """Changing the mapping a book was made from does not change the book."""
     given_pools = {"a": Pool("a", 1, "file")}
-    made = Book(given_pools)
+    made = PoolSet(given_pools)
     given_pools.clear()
     assert list(made.pools) == ["a"]
 
@@ -348,7 +348,7 @@ def test_any_text_is_a_view_or_a_config_error(text: str) -> None:
     except ConfigError:
         return
     assert parse_view(view) == view
-    assert book({}, []).under(view).pools
+    assert resolve_pools({}, []).under(view).pools
 
 
 @given(
@@ -360,7 +360,9 @@ def test_layers_hold_for_every_pool(
     """For every pool of any layer, the strongest layer that names it decides, and no other does."""
     view = parse_view(",".join(f"{name}={limit}" for name, limit in env.items()))
     declared = {name: Declared(limit=limit) for name, limit in file.items()}
-    made = book(declared, [Tuned(name, limit=limit) for name, limit in hand.items()]).under(view)
+    made = resolve_pools(
+        declared, [Tuned(name, limit=limit) for name, limit in hand.items()]
+    ).under(view)
     default = {name: pool.limit for name, pool in DEFAULTS.items()}
     assert set(made.pools) == {*file, *hand, *env, *default}
     layers = (("environment", env), ("hand", hand), ("file", file), ("default", default))

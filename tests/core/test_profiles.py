@@ -15,8 +15,8 @@ from headgate.config.check import parse
 from headgate.config.profiles import BUILTIN, all_profiles
 from headgate.core.agents.find_profile import (
     GENERIC,
+    OutputLine,
     Profile,
-    Seen,
     find,
     key,
     points_at,
@@ -383,7 +383,7 @@ def test_sessions_are_told_by_events_or_lines(name: str, line: str, session: str
 def test_a_huge_event_is_progress_and_is_not_parsed() -> None:
     """Nobody reports a refusal in a megabyte."""
     line = CALL % f'"{"x" * 2**21}"'
-    assert read(BY_NAME["claude"], line) == Seen(progress=True)
+    assert read(BY_NAME["claude"], line) == OutputLine(progress=True)
 
 
 ANYTHING = st.one_of(

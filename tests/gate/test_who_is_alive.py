@@ -15,10 +15,10 @@ from typing import NamedTuple, Protocol
 import pytest
 
 from headgate.core.times import Ms
-from headgate.gate.liveness.member_pipes import FolderRoll, HomeRoll
+from headgate.gate.liveness.member_pipes import LocalRegistry, PipeRegistry
 from headgate.gate.liveness.process_marks import MARK
-from headgate.ledger.transaction.rows import Census, Member
-from headgate.sim.simulated_liveness import SimulatedCensus
+from headgate.ledger.transaction.rows import Liveness, Member
+from headgate.sim.simulated_liveness import SimulatedLiveness
 from tests.support import until
 
 
@@ -61,7 +61,7 @@ class Stage(Protocol):
     """An implementer, and somebody to ask it about."""
 
     @property
-    def census(self) -> Census:
+    def census(self) -> Liveness:
         """The implementer."""
 
     def bring(self, situation: str) -> tuple[str, list[str]]:
@@ -98,7 +98,7 @@ class FolderStage:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "members"
-        self.census = FolderRoll(self.folder)
+        self.census = PipeRegistry(self.folder)
         self.census.join()
         self._members: list[subprocess.Popen[str]] = []
 
@@ -148,9 +148,9 @@ class HomeStage:
     """Gates of this process."""
 
     def __init__(self, _: Path) -> None:
-        self.census = HomeRoll(lambda: None)
+        self.census = LocalRegistry(lambda: None)
         self.census.join()
-        self._others: list[HomeRoll] = []
+        self._others: list[LocalRegistry] = []
 
     def close(self) -> None:
         """All leave."""
@@ -163,7 +163,7 @@ class HomeStage:
             return STRANGERS[situation], []
         if situation == "oneself":
             return self.census.me, []
-        other = HomeRoll(lambda: None)
+        other = LocalRegistry(lambda: None)
         other.join()
         self._others.append(other)
         if situation == "has ended":
@@ -175,7 +175,7 @@ class SimulatedStage:
     """A made-up world, as tests, benchmarks and the simulator use it."""
 
     def __init__(self, _: Path) -> None:
-        self.census = SimulatedCensus("somebody")
+        self.census = SimulatedLiveness("somebody")
 
     def close(self) -> None:
         """Nothing is left."""
@@ -213,7 +213,7 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     it.close()
 
 
-def ask(census: Census, id: str, marks: list[str]) -> Answer:
+def ask(census: Liveness, id: str, marks: list[str]) -> Answer:
     row = Member(id, "m", 1, "", Ms(0))
     dead = census.dead([(row, lambda: marks)])
     return Answer(census.listening(id), census.alive(id), dead == [id])

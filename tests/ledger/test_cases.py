@@ -14,9 +14,9 @@ from headgate.ledger import limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.queries import status_and_queue
-from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.ledger import Ledger, PoolResolver
 from headgate.ledger.transaction.rows import Member
-from headgate.sim.simulated_liveness import SimulatedCensus
+from headgate.sim.simulated_liveness import SimulatedLiveness
 from headgate.store import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -34,9 +34,9 @@ class World:
 
     def __init__(self, open_it: Callable[[Callable[[], int]], Store]) -> None:
         self.now = 1_000_000
-        self.census = SimulatedCensus()
+        self.census = SimulatedLiveness()
         self.store = open_it(lambda: self.now)
-        self.pages = Pages({}, STEADY)
+        self.pages = PoolResolver({}, STEADY)
         for member in ("p", "q", "r"):
             self.census.join(member)
             row = Member(member, "m", 1, "", Ms(0))
@@ -53,7 +53,7 @@ class World:
             while ledger.unsettled:
                 admit.settle(ledger)
                 if ledger.blocked:
-                    release.sweep(ledger)
+                    release.remove_dead_members(ledger)
         return result
 
     def read(self, do: Callable[[Ledger], T]) -> T:
@@ -69,7 +69,7 @@ class World:
 
     def tidy(self) -> None:
         def sweep(ledger: Ledger) -> None:
-            release.sweep(ledger)
+            release.remove_dead_members(ledger)
             ledger.reconsider()
 
         self.run(sweep)

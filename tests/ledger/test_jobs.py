@@ -1,6 +1,6 @@
 """Small histories of jobs: their place in the line, who starts them, and who may end them."""
 
-from headgate.core.jobs.job import End, Outcome
+from headgate.core.jobs.job import AttemptOutcome, End
 from headgate.ledger import limits_by_hand
 from headgate.ledger.jobs import lifecycle
 from headgate.ledger.queries import status_and_queue
@@ -232,7 +232,7 @@ def test_a_runner_that_is_stopped_gives_its_job_back(yard: Yard) -> None:
     yard.work(id, GONE)
     assert yard.state(id) == "running"
     assert yard.row(id).code == "starting"
-    yard.work(id, End(Outcome.DONE, "exit", "exit 0"))
+    yard.work(id, End(AttemptOutcome.DONE, "exit", "exit 0"))
     assert yard.state(id) == "done"
 
 

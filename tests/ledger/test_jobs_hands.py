@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from headgate.core.admission.lease_events import EndCause, EndRequest, relief
-from headgate.core.jobs.job import End, Outcome
+from headgate.core.jobs.job import AttemptOutcome, End
 from headgate.core.jobs.states import ENDED
 from headgate.core.times import Ms
 from headgate.errors import UsageError
@@ -213,19 +213,19 @@ def test_one_that_held_its_seats_too_long_has_failed(yard: Yard) -> None:
     id = yard.submit(retries=1)
     yard.begin(id)
     _ask_to_end(yard, id)
-    yard.finish(id, End(Outcome.OVERDUE, MAX_HOLD, "held too long", "0:15"))
+    yard.finish(id, End(AttemptOutcome.OVERDUE, MAX_HOLD, "held too long", "0:15"))
     assert (yard.state(id), yard.row(id).code) == ("queued", MAX_HOLD)
     yard.wait(DAY)
     yard.begin(id)
     _ask_to_end(yard, id)
-    yard.finish(id, End(Outcome.OVERDUE, MAX_HOLD, "held too long", "0:15"))
+    yard.finish(id, End(AttemptOutcome.OVERDUE, MAX_HOLD, "held too long", "0:15"))
     assert (yard.state(id), yard.row(id).text) == ("failed", "held too long")
 
 
 def test_one_that_held_its_seats_too_long_has_failed_whoever_tells(yard: Yard) -> None:
     """Also if its runner was killed, or took it over from another: nobody cancelled it."""
     yard.worker()
-    for end in (None, GONE, End(Outcome.CANCELLED, "cancelled", "somebody asked for it")):
+    for end in (None, GONE, End(AttemptOutcome.CANCELLED, "cancelled", "somebody asked for it")):
         id = yard.submit()
         yard.begin(id)
         _ask_to_end(yard, id, HELD_TOO_LONG)
@@ -243,7 +243,7 @@ def test_a_bound_does_not_undo_a_cancel(yard: Yard) -> None:
     id = yard.submit(retries=1)
     yard.begin(id)
     _ask_to_end(yard, id)
-    yard.do(max_hold.note, id, text=HELD_TOO_LONG.text)
+    yard.do(max_hold.record_end, id, text=HELD_TOO_LONG.text)
     yard.die(f"r{id}")
     assert (yard.state(id), yard.row(id).text) == ("cancelled", "by hand")
 
@@ -283,7 +283,7 @@ def test_one_whose_end_nobody_told_is_cancelled_in_the_same_transaction(yard: Ya
     yard.census.end(f"r{id}")
 
     def both(ledger: Ledger) -> bool:
-        release.sweep(ledger)
+        release.remove_dead_members(ledger)
         return by_hand.cancel(ledger, id, "by hand")
 
     assert yard.run(both)

@@ -29,9 +29,9 @@ from headgate.ledger.jobs import by_hand, lifecycle
 from headgate.ledger.jobs.lifecycle import Draft
 from headgate.ledger.queries import job_queries, status_and_queue
 from headgate.ledger.queries.positions_and_etas import Survey
-from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.ledger import Ledger, PoolResolver
 from headgate.ledger.transaction.rows import Member, Tx
-from headgate.sim.simulated_liveness import SimulatedCensus
+from headgate.sim.simulated_liveness import SimulatedLiveness
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -53,7 +53,7 @@ class JobMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 10_000_000
-        self.census = SimulatedCensus()
+        self.census = SimulatedLiveness()
         self.folder = Path(tempfile.mkdtemp(prefix="headgate-jobs-"))
         path = self.folder / "store.db"
         self.limits = dict(LIMITS)
@@ -69,7 +69,7 @@ class JobMachine(RuleBasedStateMachine):
             MemoryStore(clock=lambda: self.now),
             SqliteStore(path, synchronous="OFF", clock=lambda: self.now),
         ]
-        self.stores = [(store, Pages(declared, STEADY)) for store in stores]
+        self.stores = [(store, PoolResolver(declared, STEADY)) for store in stores]
         self.transact(partial(_join, name="p0"))
         self.transact(partial(_join, name="p1"))
 
@@ -353,7 +353,7 @@ class JobMachine(RuleBasedStateMachine):
         for what, rows in first.items():
             assert second[what] == rows, f"the stores differ in {what}"
 
-    def _all(self, store: Store, pages: Pages) -> dict[str, Any]:
+    def _all(self, store: Store, pages: PoolResolver) -> dict[str, Any]:
         with store.transaction(write=False) as tx:
             ledger = Ledger(tx, pages, Ms(self.now), self.census, "m")
             known = _known(tx)
@@ -450,11 +450,11 @@ def _close(ledger: Ledger) -> None:
     while ledger.unsettled:
         admit.settle(ledger)
         if ledger.blocked:
-            release.sweep(ledger)
+            release.remove_dead_members(ledger)
 
 
 def _join(ledger: Ledger, name: str, works: int = 0) -> None:
-    assert isinstance(ledger.census, SimulatedCensus)
+    assert isinstance(ledger.census, SimulatedLiveness)
     ledger.census.join(name)
     ledger.tx.add_member(Member(name, "m", 1, "", ledger.now, works))
     ledger.reconsider()
@@ -468,7 +468,7 @@ def _discharge(ledger: Ledger, name: str) -> None:
 
 
 def _tidy(ledger: Ledger) -> None:
-    release.sweep(ledger)
+    release.remove_dead_members(ledger)
     ledger.reconsider()
 
 

@@ -334,7 +334,7 @@ def test_nobody_needs_to_be_there(yard: Yard, *, held: bool) -> None:
     person = Request("a/x", "p", "m", since=Ms(yard.now))
 
     def catch_up(ledger: Ledger) -> None:
-        release.sweep(ledger)
+        release.remove_dead_members(ledger)
         job_timers.tick(ledger)
         admit.ask(ledger, person)
 

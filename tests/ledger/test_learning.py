@@ -26,8 +26,8 @@ from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals, rate_charges, upstream_state
 from headgate.ledger.transaction import outside_use
-from headgate.ledger.transaction.ledger import Ledger, Pages
-from headgate.ledger.transaction.rows import Lease, Member
+from headgate.ledger.transaction.ledger import Ledger, PoolResolver
+from headgate.ledger.transaction.rows import LeaseRow, Member
 from headgate.store import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -59,7 +59,7 @@ class Lab(World):
         if self._kind == "sqlite":
             self.store.close()
             self.store = self._open(lambda: self.now)
-        self.pages = Pages(self.declared)
+        self.pages = PoolResolver(self.declared)
 
     def tell(
         self,
@@ -106,7 +106,7 @@ class Lab(World):
         until = self.read(lambda ledger: ledger.book.pools[pool].paused_until)
         return max(0, (until or 0) - self.now)
 
-    def lease(self, id: int) -> Lease:
+    def lease(self, id: int) -> LeaseRow:
         found = self.read(lambda ledger: ledger.tx.lease(id))
         assert found is not None
         return found

@@ -35,7 +35,7 @@ from headgate.ledger.learning import apply_signals, upstream_state
 from headgate.ledger.queries.positions_and_etas import Survey
 from headgate.ledger.transaction import outside_use
 from headgate.ledger.transaction.ledger import Ledger
-from headgate.ledger.transaction.rows import Lease, Member
+from headgate.ledger.transaction.rows import LeaseRow, Member
 from tests.ledger.test_learning import DAY, HOUR, MINUTE, SOURCE, Lab
 
 CONFIGS: tuple[dict[str, Declared], ...] = (
@@ -68,7 +68,7 @@ class Shot(NamedTuple):
     limits: dict[str, int | None]
     most: dict[str, int | None]
     pauses: dict[str, int]
-    leases: dict[int, Lease]
+    leases: dict[int, LeaseRow]
     tickets: tuple[Any, ...]
     rests: tuple[Any, ...]
     notes: dict[str, str]
@@ -397,7 +397,7 @@ class Machine(RuleBasedStateMachine):
             lab.census.end(member)
 
         def tidy(ledger: Ledger) -> None:
-            release.sweep(ledger)
+            release.remove_dead_members(ledger)
             ledger.reconsider()
 
         before, after = self.transact(tidy)

@@ -21,9 +21,9 @@ from headgate.errors import TooHeavyError
 from headgate.ledger import limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.queries import status_and_queue
-from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.ledger import Ledger, PoolResolver
 from headgate.ledger.transaction.rows import Member, Tx
-from headgate.sim.simulated_liveness import SimulatedCensus
+from headgate.sim.simulated_liveness import SimulatedLiveness
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -106,13 +106,13 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.model = Model(now=10 * DAY)
         self.wall = 1_800_000_000.0
-        self.census = SimulatedCensus()
+        self.census = SimulatedLiveness()
         self.machines: dict[str, str] = {}
         self.views: dict[int, str] = {}
         self.totals: dict[str, int] = {}
         self.settled = False
         self.folder = Path(tempfile.mkdtemp(prefix="headgate-machine-"))
-        self.stores = [(self._open(kind), Pages(DECLARED, STEADY)) for kind in self.kinds]
+        self.stores = [(self._open(kind), PoolResolver(DECLARED, STEADY)) for kind in self.kinds]
         for pick in range(3):
             self.transact([Op("join", pick=pick)])
 
@@ -345,7 +345,7 @@ class Machine(RuleBasedStateMachine):
         if swept:
             self._check_living()
 
-    def _ledger(self, store: Store, pages: Pages, tx: Tx) -> Ledger:
+    def _ledger(self, store: Store, pages: PoolResolver, tx: Tx) -> Ledger:
         return Ledger(tx, pages, store.now(), self.census, "m1")
 
     def _run(self, ledger: Ledger, resolved: list[Op]) -> None:
@@ -358,7 +358,7 @@ class Machine(RuleBasedStateMachine):
         while ledger.unsettled:
             admit.settle(ledger)
             if ledger.blocked:
-                release.sweep(ledger)
+                release.remove_dead_members(ledger)
 
     def _apply(self, ledger: Ledger, op: Op) -> None:  # noqa: C901 - a case for each kind
         match op.kind:
@@ -396,10 +396,10 @@ class Machine(RuleBasedStateMachine):
             case "resume":
                 limits_by_hand.resume(ledger, op.pool)
             case _:
-                release.sweep(ledger)
+                release.remove_dead_members(ledger)
                 ledger.reconsider()
 
-    def _rows(self, store: Store, pages: Pages) -> dict[str, Any]:
+    def _rows(self, store: Store, pages: PoolResolver) -> dict[str, Any]:
         """All rows and everything that is said about them."""
         with store.transaction(write=False) as tx:
             ledger = self._ledger(store, pages, tx)

@@ -12,9 +12,9 @@ from headgate.core.times import Ms
 from headgate.ledger import release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
-from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.ledger import Ledger, PoolResolver
 from headgate.ledger.transaction.rows import Member
-from headgate.sim.simulated_liveness import SimulatedCensus
+from headgate.sim.simulated_liveness import SimulatedLiveness
 from headgate.store.memory import MemoryStore
 from tests.ledger.test_machine import STEADY
 
@@ -30,8 +30,8 @@ class Traffic:
         self.store = MemoryStore(clock=lambda: self.now)
         declared = {"host": Declared(limit=UNLIMITED)}
         declared |= {name: Declared(limit=n) for name, n in limits.items()}
-        self.pages = Pages(declared, STEADY)
-        self.census = SimulatedCensus("p")
+        self.pages = PoolResolver(declared, STEADY)
+        self.census = SimulatedLiveness("p")
         self.ends: list[tuple[int, int]] = []
         self.granted: list[tuple[int, str]] = []
         self.hold: dict[str, Callable[[], int]] = {}
@@ -45,7 +45,7 @@ class Traffic:
             while ledger.unsettled:
                 admit.settle(ledger)
                 if ledger.blocked:
-                    release.sweep(ledger)
+                    release.remove_dead_members(ledger)
         for lease in ledger.granted.values():
             self.granted.append((lease.id, lease.key))
             heapq.heappush(self.ends, (self.now + self.hold[lease.key](), lease.id))

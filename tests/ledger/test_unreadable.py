@@ -21,14 +21,14 @@ from headgate.core.answers.signals import ACCEPTED, CONCURRENCY
 from headgate.core.host.pressure import Host
 from headgate.core.quantities import FOREVER
 from headgate.core.stored_text import contents
-from headgate.core.stored_text.formats import Shape, Unreadable
+from headgate.core.stored_text.formats import StoredText, Unreadable
 from headgate.core.times import Ms, Seconds
 from headgate.ledger import limits_by_hand, notification_cursors, release
 from headgate.ledger.learning import upstream_state
 from headgate.ledger.queries import status_and_queue
 from headgate.ledger.transaction import host_pressure
 from headgate.ledger.transaction.ledger import Ledger
-from headgate.ledger.transaction.rows import Lease
+from headgate.ledger.transaction.rows import LeaseRow
 from headgate.ledger.transaction.unreadable import KIND
 from tests.ledger.test_learning import Lab
 
@@ -114,7 +114,7 @@ class Scene(NamedTuple):
     """A history that leaves a text, and the name of the note that it is in."""
 
     play: Callable[[Lab], None]
-    shape: Shape[Any]
+    shape: StoredText[Any]
     note: str = ""
     """Empty for what a pool has learned."""
 
@@ -426,7 +426,7 @@ def test_a_lease_that_forgot_how_it_was_sent_teaches_caution_only(lab: Lab, sent
     for id in ids:
         row = lab.lease(id)
 
-        def forget(ledger: Ledger, row: Lease = row) -> None:
+        def forget(ledger: Ledger, row: LeaseRow = row) -> None:
             ledger.tx.drop_lease(row.id)
             ledger.tx.add_lease(row._replace(sent=sent))
 

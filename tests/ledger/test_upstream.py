@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headgate.core.admission.pools import Declared, UsageSource
-from headgate.core.answers.retry_after import Meter, Meters
+from headgate.core.answers.retry_after import RateHeader, RateHeaders
 from headgate.core.answers.signals import (
     ACCEPTED,
     CONCURRENCY,
@@ -187,7 +187,7 @@ def test_the_reset_in_a_header_is_believed(lab: Lab) -> None:
     """Upstream's minute ends when it says so, not a minute from now."""
     lab.declare(a=Declared(limit=9, cooldown=Ms(0), rpm=10))
     first = lab.ask()
-    told = Meters(requests=Meter(10, 0, Ms(5_000)))
+    told = RateHeaders(requests=RateHeader(10, 0, Ms(5_000)))
     lab.run(lambda ledger: rate_charges.correct(ledger, first, told))
     waits = lab.ask()
     lab.wait(4_999)

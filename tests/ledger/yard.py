@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from headgate.core.display.snapshots import JobStatus
-from headgate.core.jobs.job import End, Job, Outcome, Spec
+from headgate.core.jobs.job import AttemptOutcome, End, Job, Spec
 from headgate.core.times import Seconds
 from headgate.ledger import job_timers
 from headgate.ledger.jobs import lifecycle
@@ -14,10 +14,10 @@ from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import Attempt, Member
 from tests.ledger.test_cases import World
 
-WELL = End(Outcome.DONE, "exit", "exit 0", "0:0")
-BADLY = End(Outcome.FAILED, "exit", "exit 1", "1:0")
-REFUSED = End(Outcome.PARKED, "rate_limited", "upstream refused it", "1:0")
-GONE = End(Outcome.LOST, "lost", "nobody knows")
+WELL = End(AttemptOutcome.DONE, "exit", "exit 0", "0:0")
+BADLY = End(AttemptOutcome.FAILED, "exit", "exit 1", "1:0")
+REFUSED = End(AttemptOutcome.PARKED, "rate_limited", "upstream refused it", "1:0")
+GONE = End(AttemptOutcome.LOST, "lost", "nobody knows")
 _DRAFT = set(Draft._fields)
 
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from headgate.core.display.snapshots import Event
-from headgate.core.notification_targets import Target
+from headgate.core.notification_targets import NotifyTarget
 from headgate.core.times import Ms, Seconds
 from headgate.notify import lacks, message, try_out, where
-from headgate.notify.outcome import Failed, Grip, Sent
+from headgate.notify.outcome import Cancellation, Failed, Sent
 from headgate.notify.send import send
 from tests.notify.receiver import Receiver
 from tests.support import end, gone, until
@@ -30,8 +30,8 @@ FAILED = Event(
 NASTY = "\x1b]0;owned\x07\r\nX-Evil: 1\0 \ud800 </script>'; rm -rf / #" + "A" * 100_000
 
 
-def hook(script: str, **more: Any) -> Target:  # noqa: ANN401 - any setting
-    return Target("t", command=("sh", "-c", script), **more)
+def hook(script: str, **more: Any) -> NotifyTarget:  # noqa: ANN401 - any setting
+    return NotifyTarget("t", command=("sh", "-c", script), **more)
 
 
 def test_a_command_gets_the_event_as_json(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_whoever_delivers_decides_on_the_old_names(
     env = {**os.environ, "HEADGATE_SCHEMA": schema}
     out = tmp_path / "out"
     assert send(hook(f"cat > {out}"), FAILED, "d", environ=env) == Sent()
-    assert send(Target("t", url=receiver.url), FAILED, "d", environ=env) == Sent()
+    assert send(NotifyTarget("t", url=receiver.url), FAILED, "d", environ=env) == Sent()
     for said in (json.loads(out.read_text()), receiver.got[0].said):
         assert (said["work"], said.get("id")) == (17, id)
 
@@ -105,7 +105,7 @@ def test_hostile_texts_arrive_as_plain_text(way: str, tmp_path: Path, receiver: 
         assert send(hook(f'cat > {out}; test -n "$HEADGATE_SUMMARY"'), event, "d") == Sent()
         said = json.loads(out.read_text())
     else:
-        assert send(Target("t", url=receiver.url), event, "d") == Sent()
+        assert send(NotifyTarget("t", url=receiver.url), event, "d") == Sent()
         [got] = receiver.got
         assert "x-evil" not in got.headers
         said = got.said
@@ -145,7 +145,7 @@ def test_a_failed_command_says_why(script: str, why: str) -> None:
 
 def test_a_missing_command_is_a_failure() -> None:
     """What cannot be started is said with its name."""
-    found = send(Target("t", command=("/nowhere/hook",)), FAILED, "d")
+    found = send(NotifyTarget("t", command=("/nowhere/hook",)), FAILED, "d")
     assert found == Failed("cannot start hook: No such file or directory")
 
 
@@ -177,7 +177,7 @@ def test_what_a_command_leaves_running_is_not_waited_for(tmp_path: Path) -> None
 def test_a_command_can_be_broken_off(tmp_path: Path) -> None:
     """Whoever stops need not wait for a hook's time to be over."""
     os.mkfifo(tmp_path / "up")
-    grip, found = Grip(), []
+    grip, found = Cancellation(), []
     target = hook(f"echo > {tmp_path / 'up'}; sleep 1000", timeout=60_000)
     thread = threading.Thread(target=lambda: found.append(send(target, FAILED, "d", grip)))
     thread.start()
@@ -189,7 +189,7 @@ def test_a_command_can_be_broken_off(tmp_path: Path) -> None:
 
 def test_a_webhook_is_signed(receiver: Receiver) -> None:
     """Whoever has the secret can tell that body and time are ours; the secret is not sent."""
-    target = Target("t", url=receiver.url, secret_env="HOOK_SECRET")
+    target = NotifyTarget("t", url=receiver.url, secret_env="HOOK_SECRET")
     before = int(time.time())
     assert send(target, FAILED, "uid-7", environ={"HOOK_SECRET": "s3cret"}) == Sent()
     [got] = receiver.got
@@ -209,7 +209,7 @@ def test_the_documented_check_tells_ours_from_others(receiver: Receiver) -> None
     page = (Path(__file__).parents[2] / "docs" / "notifications.md").read_text()
     names: dict[str, Any] = {}
     exec(page.partition("```python\n")[2].partition("```")[0], names)  # noqa: S102 - our own page
-    target = Target("t", url=receiver.url, secret_env="HOOK_SECRET")
+    target = NotifyTarget("t", url=receiver.url, secret_env="HOOK_SECRET")
     assert send(target, FAILED, "d", environ={"HOOK_SECRET": "s3cret"}) == Sent()
     [got] = receiver.got
     sent = {
@@ -225,7 +225,10 @@ def test_the_documented_check_tells_ours_from_others(receiver: Receiver) -> None
 
 def test_a_webhook_without_a_secret_is_not_signed(receiver: Receiver) -> None:
     """Nobody can take an unsigned message for a signed one; its URL may be a secret itself."""
-    assert send(Target("t", url_env="HOOK"), FAILED, "d", environ={"HOOK": receiver.url}) == Sent()
+    assert (
+        send(NotifyTarget("t", url_env="HOOK"), FAILED, "d", environ={"HOOK": receiver.url})
+        == Sent()
+    )
     [got] = receiver.got
     assert "x-headgate-signature" not in got.headers
 
@@ -243,7 +246,7 @@ def test_what_may_pass_by_itself_is_worth_another_try(
 ) -> None:
     """2xx is success; the receiver's own troubles are tried again, our mistakes are not."""
     receiver.answers = [(status, {})]
-    found = send(Target("t", url=receiver.url), FAILED, "d")
+    found = send(NotifyTarget("t", url=receiver.url), FAILED, "d")
     why = f"127.0.0.1 answered {status}"
     assert found == (Sent() if then == "done" else Failed(why, again=then == "again"))
 
@@ -255,14 +258,14 @@ def test_what_may_pass_by_itself_is_worth_another_try(
 def test_retry_after_is_honoured_within_reason(said: str, wait: float, receiver: Receiver) -> None:
     """A receiver may ask for time, but not for a day; nonsense is no request."""
     receiver.answers = [(503, {"Retry-After": said})]
-    found = send(Target("t", url=receiver.url), FAILED, "d")
+    found = send(NotifyTarget("t", url=receiver.url), FAILED, "d")
     assert found == Failed("127.0.0.1 answered 503", wait=Seconds(wait))
 
 
 def test_redirects_are_not_followed(receiver: Receiver) -> None:
     """What was meant for one place is sent to no other."""
     receiver.answers = [(307, {"Location": receiver.url})]
-    found = send(Target("t", url=receiver.url), FAILED, "d")
+    found = send(NotifyTarget("t", url=receiver.url), FAILED, "d")
     assert found == Failed("127.0.0.1 answered 307, and redirects are not followed", again=False)
     assert len(receiver.got) == 1
 
@@ -281,7 +284,7 @@ def test_a_broken_receiver_is_tried_again(script: Callable[..., None], why: str)
     """Silence, nonsense and hanging up end in time, and are worth another try."""
     server = Server(script)
     try:
-        found = send(Target("t", url=server.url, timeout=Ms(300)), FAILED, "d")
+        found = send(NotifyTarget("t", url=server.url, timeout=Ms(300)), FAILED, "d")
     finally:
         server.close()
     assert isinstance(found, Failed)
@@ -293,7 +296,7 @@ def test_a_receiver_that_sends_without_end_holds_nobody_up() -> None:
     """Only the head of an answer is read."""
     server = Server(says(b"x" * 5_000_000))
     try:
-        assert send(Target("t", url=server.url), FAILED, "d") == Sent()
+        assert send(NotifyTarget("t", url=server.url), FAILED, "d") == Sent()
     finally:
         server.close()
 
@@ -302,7 +305,7 @@ def test_no_receiver_is_tried_again() -> None:
     """A port that nobody listens on may have somebody later."""
     server = Server(says())
     server.close()
-    found = send(Target("t", url=server.url), FAILED, "d")
+    found = send(NotifyTarget("t", url=server.url), FAILED, "d")
     assert found == Failed("127.0.0.1 refused the connection")
 
 
@@ -311,7 +314,7 @@ def test_no_receiver_is_tried_again() -> None:
 )
 def test_an_unusable_url_from_the_environment_is_not_repeated(url: str) -> None:
     """It may be a secret; that it cannot be used is all that is said."""
-    found = send(Target("t", url_env="HOOK"), FAILED, "d", environ={"HOOK": url})
+    found = send(NotifyTarget("t", url_env="HOOK"), FAILED, "d", environ={"HOOK": url})
     assert isinstance(found, Failed)
     assert not found.again
     assert not url or url not in found.why
@@ -319,7 +322,7 @@ def test_an_unusable_url_from_the_environment_is_not_repeated(url: str) -> None:
 
 def test_what_a_process_lacks_is_named() -> None:
     """A missing variable is named, and nothing is sent."""
-    target = Target("t", url_env="HOOK", secret_env="SECRET")
+    target = NotifyTarget("t", url_env="HOOK", secret_env="SECRET")
     assert lacks(target, {}) == "HOOK and SECRET are not set"
     assert lacks(target, {"HOOK": "x", "SECRET": ""}) == "SECRET is not set"
     assert send(target, FAILED, "d", environ={"HOOK": "x"}) == Failed("SECRET is not set", False)
@@ -327,16 +330,19 @@ def test_what_a_process_lacks_is_named() -> None:
 
 def test_a_target_is_shown_without_its_secrets() -> None:
     """A program, a host, a kind of service or a variable's name is all that is shown."""
-    assert where(Target("t", command=("/opt/bin/hook", "--token=abc"))) == "hook"
-    assert where(Target("t", command=("sh", "-c", "curl -H token"))) == "sh"
-    assert where(Target("t", url="https://hooks.example.com:444/T0/B0/xyz")) == "hooks.example.com"
-    assert where(Target("t", apprise="tgram://123:abc/42")) == "tgram://"
-    assert where(Target("t", apprise_env="TG")) == "$TG"
+    assert where(NotifyTarget("t", command=("/opt/bin/hook", "--token=abc"))) == "hook"
+    assert where(NotifyTarget("t", command=("sh", "-c", "curl -H token"))) == "sh"
+    assert (
+        where(NotifyTarget("t", url="https://hooks.example.com:444/T0/B0/xyz"))
+        == "hooks.example.com"
+    )
+    assert where(NotifyTarget("t", apprise="tgram://123:abc/42")) == "tgram://"
+    assert where(NotifyTarget("t", apprise_env="TG")) == "$TG"
 
 
 def test_a_test_says_that_it_is_one(receiver: Receiver) -> None:
     """A target can be tried at any time; the reason is what is returned."""
-    assert try_out(Target("t", url=receiver.url)) == ""
+    assert try_out(NotifyTarget("t", url=receiver.url)) == ""
     [got] = receiver.got
     assert (got.said["event"], got.said["work"]) == ("test", None)
     assert got.said["delivery"].startswith("test-")
@@ -346,14 +352,14 @@ def test_a_test_says_that_it_is_one(receiver: Receiver) -> None:
 def test_without_apprise_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Apprise is an extra: what to install is in the message."""
     monkeypatch.setitem(sys.modules, "apprise", None)
-    target = Target("t", apprise="json://127.0.0.1:9/")
+    target = NotifyTarget("t", apprise="json://127.0.0.1:9/")
     assert try_out(target) == "apprise is not installed; pip install 'headgate[notify]'"
 
 
 def test_apprise_delivers(receiver: Receiver) -> None:
     """Any URL of apprise is a target; its own JSON service shows what arrives."""
     pytest.importorskip("apprise")
-    target = Target("t", apprise=f"json://127.0.0.1:{receiver.port}/", timeout=Ms(60_000))
+    target = NotifyTarget("t", apprise=f"json://127.0.0.1:{receiver.port}/", timeout=Ms(60_000))
     event = FAILED._replace(task="<b>&lt;", text="*x* \n[a](b)")
     assert send(target, event, "d") == Sent()
     [got] = receiver.got
@@ -366,7 +372,7 @@ def test_apprise_that_fails_says_no_secret(receiver: Receiver) -> None:
     pytest.importorskip("apprise")
     receiver.answers = [(500, {})]
     url = f"json://user:pa55word@127.0.0.1:{receiver.port}/"
-    target = Target("t", apprise_env="SERVICE", timeout=Ms(60_000))
+    target = NotifyTarget("t", apprise_env="SERVICE", timeout=Ms(60_000))
     found = send(target, FAILED, "d", environ={**os.environ, "SERVICE": url})
     assert found == Failed("apprise could not deliver it")
     found = send(target, FAILED, "d", environ={**os.environ, "SERVICE": "nonsense://s3cret"})
@@ -377,7 +383,9 @@ def test_a_hanging_apprise_is_killed(receiver: Receiver) -> None:
     """A service that never answers ends with its time, as any hook does."""
     pytest.importorskip("apprise")
     receiver.hold.clear()
-    target = Target("t", apprise=f"json://127.0.0.1:{receiver.port}/?rto=900", timeout=Ms(3_000))
+    target = NotifyTarget(
+        "t", apprise=f"json://127.0.0.1:{receiver.port}/?rto=900", timeout=Ms(3_000)
+    )
     assert send(target, FAILED, "d") == Failed("took longer than 3s")
 
 
@@ -385,6 +393,6 @@ def test_signals_are_what_a_hook_expects(tmp_path: Path) -> None:
     """Ctrl-C at the terminal reaches headgate alone: a hook is in a session of its own."""
     out = tmp_path / "out"
     script = f"import os; open({str(out)!r}, 'w').write(f'{{os.getsid(0) == os.getpid()}}')"
-    assert send(Target("t", command=(sys.executable, "-c", script)), FAILED, "d") == Sent()
+    assert send(NotifyTarget("t", command=(sys.executable, "-c", script)), FAILED, "d") == Sent()
     assert out.read_text() == "True"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

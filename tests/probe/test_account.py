@@ -12,8 +12,8 @@ import pytest
 from headgate.core.answers.signals import CONCURRENCY
 from headgate.core.times import Seconds
 from headgate.errors import HeadgateError, UsageError
-from headgate.probe.account import Found, Terms, probe_account
-from headgate.probe.ask import Target
+from headgate.probe.account import AccountProbeOptions, AccountProbeResult, probe_account
+from headgate.probe.ask import ApiEndpoint
 
 SECRET = "sk-test-4f1c0ffee5ba5eba11"
 ENVIRON = {"ANTHROPIC_API_KEY": SECRET, "OPENAI_API_KEY": SECRET, "GEMINI_API_KEY": SECRET}
@@ -67,12 +67,17 @@ def scripted(reply: Callable[[int], Reply]) -> Iterator[Scripted]:
         it.server.server_close()
 
 
-def probed(server: Scripted, most: int = 4, key: str = "anthropic/m") -> tuple[Found, list[float]]:
+def probed(
+    server: Scripted, most: int = 4, key: str = "anthropic/m"
+) -> tuple[AccountProbeResult, list[float]]:
     """What is found, and for how long the probe rested each time."""
     rests: list[float] = []
-    target = Target(server.url, key, ENVIRON)
+    target = ApiEndpoint(server.url, key, ENVIRON)
     found = probe_account(
-        target, Terms(most, Seconds(3.0), Seconds(10.0)), say=lambda _: None, sleep=rests.append
+        target,
+        AccountProbeOptions(most, Seconds(3.0), Seconds(10.0)),
+        say=lambda _: None,
+        sleep=rests.append,
     )
     return found, rests
 
@@ -171,8 +176,8 @@ def test_requests_are_the_smallest(key: str, path: str, header: tuple[str, str],
 def test_the_url_may_have_any_part_of_the_path(base: str, path: str) -> None:
     """What is missing is added."""
     with scripted(lambda _: YES) as server:
-        target = Target(server.url + base, "anthropic/m", ENVIRON)
-        probe_account(target, Terms(1), say=lambda _: None)
+        target = ApiEndpoint(server.url + base, "anthropic/m", ENVIRON)
+        probe_account(target, AccountProbeOptions(1), say=lambda _: None)
     assert server.seen[0][0] == path
 
 
@@ -180,17 +185,17 @@ def test_the_url_may_have_any_part_of_the_path(base: str, path: str) -> None:
 def test_a_model_is_needed(key: str) -> None:
     """There is no request without one."""
     with pytest.raises(UsageError, match="bad -m"):
-        Target("http://x", key, ENVIRON)
+        ApiEndpoint("http://x", key, ENVIRON)
 
 
 def test_a_target_does_not_show_its_key() -> None:
     """Not in a traceback, nor in a log."""
-    assert SECRET not in repr(Target("http://x", "a/b", ENVIRON))
+    assert SECRET not in repr(ApiEndpoint("http://x", "a/b", ENVIRON))
 
 
 def test_the_budget_is_never_exceeded() -> None:
     """As many requests as were announced, at most."""
     with scripted(lambda _: YES) as server:
         found, _ = probed(server, 4)
-    assert found.spent == len(server.seen) <= Terms(4).budget
+    assert found.spent == len(server.seen) <= AccountProbeOptions(4).budget
     assert found.works <= 4

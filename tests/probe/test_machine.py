@@ -12,7 +12,7 @@ from headgate.core.times import Seconds
 from headgate.errors import HeadgateError
 from headgate.gate.liveness.process_marks import family
 from headgate.probe.copies import Bounds, run_round
-from headgate.probe.machine import Found, Terms, probe_machine
+from headgate.probe.machine import MachineProbeOptions, MachineProbeResult, probe_machine
 from tests.support import gone, until
 
 MIB = 2**20
@@ -24,9 +24,9 @@ def probe(
     argv: list[str],
     host: Host | None,
     **terms: Any,  # noqa: ANN401 - those of `Terms`
-) -> tuple[Found, list[str]]:
+) -> tuple[MachineProbeResult, list[str]]:
     said: list[str] = []
-    found = probe_machine(argv, Terms(**terms), look=lambda: host, say=said.append)
+    found = probe_machine(argv, MachineProbeOptions(**terms), look=lambda: host, say=said.append)
     return found, said
 
 
@@ -64,7 +64,7 @@ def test_a_round_that_fills_the_machine_is_broken_off() -> None:
         return next(figures, ROOMY._replace(free=10 * MIB))
 
     with pytest.raises(HeadgateError, match="broken off, for only 10 MiB were free"):
-        probe_machine(["sleep", "60"], Terms(), look=look, say=lambda _: None)
+        probe_machine(["sleep", "60"], MachineProbeOptions(), look=look, say=lambda _: None)
     assert family(os.getpid()) == before
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import aiohttp
 
-from headgate.sim.journal import ENDS, Line
+from headgate.sim.journal import ENDS, JournalLine
 from headgate.sim.server.manner import Manner, fixed
 from headgate.sim.server.serve import Server
-from headgate.sim.upstream import Plan
+from headgate.sim.upstream import ProviderPlan
 from tests.support import LONG, until_async
 
 QUICK = Manner(duration=fixed(60), headers=2, first_token=5, refusal=1)
-PROMPT = Plan(lag=((0, 0),), usage_lag=0)
+PROMPT = ProviderPlan(lag=((0, 0),), usage_lag=0)
 """A provider whose counts are never late."""
 
 
@@ -58,7 +58,7 @@ def events(text: str) -> list[tuple[str, Any]]:
     return found
 
 
-def replayed(lines: list[Line]) -> None:
+def replayed(lines: list[JournalLine]) -> None:
     """Check the counts of a journal by counting anew."""
     inside: dict[tuple[str, str], set[int]] = {}
     for line in lines:

@@ -17,7 +17,7 @@ import pytest
 from headgate import Gate
 from headgate.core.display.snapshots import Event, PoolStatus, Waiting
 from headgate.sim import journal
-from headgate.sim.journal import Line, most_at_once, refusals
+from headgate.sim.journal import JournalLine, most_at_once, refusals
 from headgate.sim.server.serve import account_of
 from tests.sim.crew import ENV
 from tests.sim.serve_client import replayed
@@ -48,7 +48,7 @@ class Provider:
         with urllib.request.urlopen(f"{self.url}/sim/plan", body) as answer:  # noqa: S310 - ours
             assert answer.status == 200
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[JournalLine]:
         return journal.read(self._log)
 
     def count(self, event: str) -> int:
@@ -103,7 +103,7 @@ def told(crew: Iterable[Program]) -> Counter[str]:
     return found
 
 
-def never_over(lines: list[Line]) -> None:
+def never_over(lines: list[JournalLine]) -> None:
     """Nothing was let in beyond the cap, and each that was let in ended once."""
     assert all(line.counted <= line.cap for line in lines if line.event == "enter")
     assert not [line for line in lines if line.event == "fault"]

@@ -18,12 +18,12 @@ from headgate.sim import commands, compare, report, scenario
 from headgate.sim.compare import GOVERNORS, ORACLE, Case, Score, run, score, score_all
 from headgate.sim.plot import draw
 from headgate.sim.scenario import Agents, Scenario, built_in
-from headgate.sim.upstream import Plan
+from headgate.sim.upstream import ProviderPlan
 from headgate.sim.world import Result
 from tests.cli.golden.compare import Ask, asking
 from tests.support import HEADGATE, Box
 
-TINY = Scenario("tiny", "a tiny one", "steady", 0.05, Agents(6, 8.0), Plan(cap=((0, 3),)))
+TINY = Scenario("tiny", "a tiny one", "steady", 0.05, Agents(6, 8.0), ProviderPlan(cap=((0, 3),)))
 FILE = """
 title = "a tiny one"
 kind = "{kind}"
@@ -95,7 +95,7 @@ def test_a_score_is_a_share_of_what_an_oracle_gets_done() -> None:
 def test_an_oracle_is_run_for_each_scenario() -> None:
     """Two of one name, of other lengths or other caps, are not judged by each other's oracle."""
     short, long = case(), case(scenario=TINY._replace(hours=0.1))
-    wide = case(scenario=TINY._replace(plan=Plan(cap=((0, 6),))))
+    wide = case(scenario=TINY._replace(plan=ProviderPlan(cap=((0, 6),))))
     for one in (short, long, wide, short):
         assert 0.7 < score(one).goodput <= 1.05
 
@@ -116,7 +116,7 @@ def test_processes_change_nothing() -> None:
 
 def test_no_work_at_all_is_a_score() -> None:
     """Where not even an oracle gets anything done, nothing is divided by it."""
-    found = score(case(scenario=TINY._replace(plan=Plan(cap=((0, 0),)))))
+    found = score(case(scenario=TINY._replace(plan=ProviderPlan(cap=((0, 0),)))))
     assert (found.goodput, found.result.work) == (0, 0)
     nobody = TINY._replace(agents=Agents(0))
     assert score(case(scenario=nobody)).result.sent == 0
@@ -133,7 +133,7 @@ def made(
     usage: bool = False,
 ) -> Score:
     """A score as it might come out."""
-    told = TINY._replace(name=name, kind=kind, plan=Plan(penalty=1))
+    told = TINY._replace(name=name, kind=kind, plan=ProviderPlan(penalty=1))
     result = Result(1.0, 100, 1, 0.0, None, 3.0, {"normal": (1.0, 2.0)}, 1.0, 0)
     return Score(Case(told, governor, 1, penalty, usage), goodput, refusals, result)
 

@@ -19,7 +19,7 @@ from headgate.core.learning import usage_readings
 from headgate.errors import ConfigError
 from headgate.sim.compare import ORACLE, Case, Score, run
 from headgate.sim.scenario import FOLDER, KINDS, Agents, Scenario, built_in, load
-from headgate.sim.upstream import Plan
+from headgate.sim.upstream import ProviderPlan
 from headgate.sim.world import Point
 
 KNOWN = built_in()
@@ -83,7 +83,7 @@ def test_a_file_says_what_happens(tmp_path: Path) -> None:
     )
     models = (("big", 2, 0.4), ("small", 1, 1.0))
     agents = Agents(3, 2.5, 0, (0.1, 0.2), 0.05, 1, 0.5, 100, models, 0.1)
-    plan = Plan(
+    plan = ProviderPlan(
         cap=((0, 8), (2_400_000, 3)),
         foreign=((0, 1),),
         lag=((0, 200), (60_000, 2_000)),
@@ -113,13 +113,15 @@ def test_a_file_says_what_happens(tmp_path: Path) -> None:
         told=True,
         only_usage=True,
     )
-    assert set(found.plan._fields) == set(Plan._fields)
+    assert set(found.plan._fields) == set(ProviderPlan._fields)
     assert (found.span, found.most) == (5_400_000, 9)
 
 
 def test_an_empty_file_is_a_scenario(tmp_path: Path) -> None:
     """Everything has a usual value, and the name is the file's."""
-    assert load(written(tmp_path, "")) == Scenario("mine", "mine", "odd", 2, Agents(), Plan())
+    assert load(written(tmp_path, "")) == Scenario(
+        "mine", "mine", "odd", 2, Agents(), ProviderPlan()
+    )
 
 
 @pytest.mark.parametrize(
@@ -252,7 +254,7 @@ def lines(names: tuple[str, ...]) -> st.SearchStrategy[str]:
 @given(
     top=lines(TOP),
     agents=lines((*Agents._fields, "x")),
-    provider=lines((*Plan._fields, "x")),
+    provider=lines((*ProviderPlan._fields, "x")),
 )
 @settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 def test_a_file_loads_and_runs_or_is_refused(

@@ -22,7 +22,7 @@ from headgate.sim import journal
 from headgate.sim.journal import excess, most_at_once, refusals
 from headgate.sim.server.manner import Spread, fixed
 from headgate.sim.server.serve import account_of, running
-from headgate.sim.upstream import Plan
+from headgate.sim.upstream import ProviderPlan
 from tests.sim.serve_client import (
     PROMPT,
     QUICK,
@@ -80,7 +80,7 @@ def test_an_ended_request_is_counted_for_a_while() -> None:
     """The provider's count lags: what has ended still takes a place."""
 
     async def test() -> None:
-        plan = Plan(cap=((0, 1),), lag=((0, 300),))
+        plan = ProviderPlan(cap=((0, 1),), lag=((0, 300),))
         async with running(plan, QUICK) as server, client(server) as session:
             assert (await post(session, ask()))[0] == 200
             assert (await post(session, ask()))[0] == 429

@@ -13,33 +13,33 @@ from headgate.sim.dialects.dialect import Reply
 from headgate.sim.journal import Journal, excess, most_at_once, refusals
 from headgate.sim.server.manner import (
     Manner,
+    RequestOptions,
     Script,
     Spread,
-    Wish,
     draw,
     fixed,
+    parse_request_options,
     parse_spread,
-    parse_wish,
 )
 from headgate.sim.server.play import pieces
 from headgate.sim.server.serve import Options, arguments, options_of
-from headgate.sim.upstream import Plan
+from headgate.sim.upstream import ProviderPlan
 
 
 def test_a_marker_is_read() -> None:
     """Seconds become milliseconds; of several markers the last counts."""
     body = b'{"a": "[[sim tokens=3]]", "b": "x [[sim duration=2.5 cut=0.5 by=eof status=529]]"}'
-    wish = parse_wish(body)
+    wish = parse_request_options(body)
     assert (wish.duration, wish.cut, wish.by, wish.status) == (2_500, 0.5, "eof", 529)
     assert wish.tokens is None
-    assert parse_wish(b"[[simple]] [[sim") == Wish()
+    assert parse_request_options(b"[[simple]] [[sim") == RequestOptions()
 
 
 @given(st.binary(max_size=60))
 def test_no_marker_breaks_anything(text: bytes) -> None:
     """It is understood, or said to be wrong."""
     with contextlib.suppress(UsageError):
-        assert isinstance(parse_wish(b"[[sim " + text + b"]]"), Wish)
+        assert isinstance(parse_request_options(b"[[sim " + text + b"]]"), RequestOptions)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_script_makes_sense(
     """Everything happens before the end; every token is sent once, in order, in good time."""
     manner = Manner(Spread(*ends) if ends else None, *times, cuts=float(cut))
     duration, tokens, first_token, most = wishes
-    wish = Wish(duration=duration, tokens=tokens, first_token=first_token)
+    wish = RequestOptions(duration=duration, tokens=tokens, first_token=first_token)
     chance = random.Random(seed)  # noqa: S311 - no secret
     script = draw(manner, chance, wish, most)
     assert 0 <= script.first_token <= script.duration
@@ -140,7 +140,7 @@ def test_options_are_read() -> None:
         "--duration 1s..5s --cuts 0.1 --cut-by eof --retry-after 5s --port 9 --json --overload .5"
     )
     found = options(*words.split(), *more.split())
-    assert found.plan == Plan(
+    assert found.plan == ProviderPlan(
         cap=((0, 8), (2_400_000, 3)),
         lag=((0, 2_000),),
         penalty=1_800_000,

@@ -11,7 +11,7 @@ from headgate.core.answers.signals import Reading
 from headgate.sim.server import play as playing
 from headgate.sim.server.manner import fixed
 from headgate.sim.server.serve import running
-from headgate.sim.upstream import Plan
+from headgate.sim.upstream import ProviderPlan
 from headgate.usage import read
 from tests.sim.serve_client import PROMPT, QUICK, ask, client, events, happened, play, post
 
@@ -360,7 +360,7 @@ def test_a_stream_of_counts_tells_each_change() -> None:
     """Featherless' events, one for each."""
 
     async def test() -> None:
-        plan = Plan(lag=((0, 0),), usage_lag=0, weights=(("big", 2),))
+        plan = ProviderPlan(lag=((0, 0),), usage_lag=0, weights=(("big", 2),))
         async with running(plan, QUICK) as server, client(server) as session:
             async with session.get("/account/concurrency/stream") as answer:
                 counts = [json.loads((await answer.content.readuntil(b"\n\n"))[6:])]

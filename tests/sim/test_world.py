@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.sim.baselines import Line, Oracle
+from headgate.sim.baselines import Oracle, SimpleLine
 from headgate.sim.compare import GOVERNORS, ORACLE, Case, run
-from headgate.sim.governors import Governor, Headgate, Job
+from headgate.sim.governors import Governor, Headgate, SimulatedJob
 from headgate.sim.scenario import Agents, Scenario, built_in
-from headgate.sim.upstream import Answer, Plan, Upstream, Usage, at
+from headgate.sim.upstream import ProviderAnswer, ProviderPlan, Upstream, Usage, at
 from headgate.sim.world import DELAY, Point, World
 
 MINUTE = 60_000
@@ -34,7 +34,7 @@ class Past(NamedTuple):
 class Reference:
     """What the provider should do, worked out anew from all that has happened each time."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ProviderPlan) -> None:
         self.plan = plan
         self.past: dict[int, Past] = {}
         self.tokens: list[tuple[int, int]] = []
@@ -91,9 +91,9 @@ def steps(values: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[tuple[int, 
     return st.builds(lambda first, rest: ((0, first), *sorted(rest.items())), values, later)
 
 
-def fields(**strategies: st.SearchStrategy[Any]) -> st.SearchStrategy[Plan]:
+def fields(**strategies: st.SearchStrategy[Any]) -> st.SearchStrategy[ProviderPlan]:
     """Plans with these fields drawn, and the others as usual."""
-    return st.fixed_dictionaries(strategies).map(lambda drawn: Plan(**drawn))
+    return st.fixed_dictionaries(strategies).map(lambda drawn: ProviderPlan(**drawn))
 
 
 PLANS = fields(
@@ -124,7 +124,7 @@ ACTIONS = st.lists(
 @given(plan=PLANS, actions=ACTIONS)
 @settings(deadline=None, max_examples=150)
 def test_the_provider_lets_in_exactly_what_fits(
-    plan: Plan, actions: list[tuple[str, int, str, int]]
+    plan: ProviderPlan, actions: list[tuple[str, int, str, int]]
 ) -> None:
     """Caps, models, weights, lags, rates, quotas, readings: as counted anew each time."""
     upstream, book = Upstream(plan), Reference(plan)
@@ -161,7 +161,7 @@ def test_the_provider_lets_in_exactly_what_fits(
 )
 @settings(deadline=None, max_examples=150)
 def test_who_may_know_is_told_the_truth(
-    plan: Plan,
+    plan: ProviderPlan,
     before: list[tuple[str, int]],
     coming: list[tuple[str, int]],
     model: str,
@@ -181,7 +181,9 @@ def test_who_may_know_is_told_the_truth(
 
 def test_an_end_is_noticed_late() -> None:
     """It counts until the lag is over, and the usage endpoint is later still."""
-    upstream = Upstream(Plan(cap=((0, 1),), lag=((0, 1_000), (5_000, 3_000)), usage_lag=200))
+    upstream = Upstream(
+        ProviderPlan(cap=((0, 1),), lag=((0, 1_000), (5_000, 3_000)), usage_lag=200)
+    )
     assert upstream.ask(0, 1).kind == "accepted"
     upstream.leave(2_000, 1)
     assert upstream.next_release() == 3_000
@@ -196,7 +198,7 @@ def test_an_end_is_noticed_late() -> None:
 @pytest.mark.parametrize("own, gone", [(None, 7_000), (100, 2_100)])
 def test_a_cancelled_request_stays_counted(own: int | None, gone: int) -> None:
     """For as long as it would have taken and the lag, or for a lag of its own."""
-    upstream = Upstream(Plan(cap=((0, 1),), lag=((0, 1_000),), cancelled_lag=own))
+    upstream = Upstream(ProviderPlan(cap=((0, 1),), lag=((0, 1_000),), cancelled_lag=own))
     upstream.ask(0, 1)
     upstream.leave(2_000, 1, cancelled_for=4_000)
     assert upstream.ask(gone - 1, 2).kind == "concurrency"
@@ -205,7 +207,7 @@ def test_a_cancelled_request_stays_counted(own: int | None, gone: int) -> None:
 
 def test_refusals_are_punished() -> None:
     """Each 429 makes everything slow from then on; overloads and quotas do not."""
-    plan = Plan(
+    plan = ProviderPlan(
         cap=((0, 1),),
         penalty=10_000,
         slowdown=2.0,
@@ -213,35 +215,35 @@ def test_refusals_are_punished() -> None:
         quota=((40_000, 50_000),),
     )
     upstream = Upstream(plan)
-    assert upstream.ask(0, 1) == Answer("accepted")
+    assert upstream.ask(0, 1) == ProviderAnswer("accepted")
     assert not upstream.punished(0)
     assert upstream.ask(1_000, 2).kind == "concurrency"
     assert upstream.ask(3_000, 3).kind == "concurrency"
     assert upstream.refused == 2
     assert [upstream.punished(now) for now in (3_000, 12_999, 13_000)] == [True, True, False]
     upstream.leave(4_000, 1)
-    assert upstream.ask(6_000, 4) == Answer("accepted", 2.0)
+    assert upstream.ask(6_000, 4) == ProviderAnswer("accepted", 2.0)
     found = upstream.usage(6_500)
     assert found is not None
     assert found.boxed_until == 13_000
     assert upstream.ask(30_000, 5).kind == "overloaded"
-    assert upstream.ask(40_000, 6) == Answer("quota", retry_after=10_000)
+    assert upstream.ask(40_000, 6) == ProviderAnswer("quota", retry_after=10_000)
     assert (upstream.refused, upstream.punished(40_000)) == (2, False)
 
 
 def test_a_rate_says_when_it_is_over() -> None:
     """Whoever comes back at that very moment is let in, and not before."""
-    upstream = Upstream(Plan(cap=((0, 99),), rpm=2))
+    upstream = Upstream(ProviderPlan(cap=((0, 99),), rpm=2))
     assert [upstream.ask(now, now).kind for now in (0, 10_000)] == ["accepted"] * 2
     answer = upstream.ask(25_000, 3)
-    assert answer == Answer("rate", retry_after=35_000)
+    assert answer == ProviderAnswer("rate", retry_after=35_000)
     assert upstream.ask(59_999, 4).kind == "rate"
     assert upstream.ask(60_000, 5).kind == "accepted"
 
 
 def test_tokens_are_counted_by_the_minute() -> None:
     """What is larger than a minute's tokens is let in by itself."""
-    upstream = Upstream(Plan(cap=((0, 99),), tpm=1_000))
+    upstream = Upstream(ProviderPlan(cap=((0, 99),), tpm=1_000))
     assert upstream.ask(0, 1, "", 5_000).kind == "accepted"
     assert upstream.ask(30_000, 2, "", 1).kind == "tokens"
     assert upstream.ask(60_000, 3, "", 600).kind == "accepted"
@@ -251,12 +253,12 @@ def test_tokens_are_counted_by_the_minute() -> None:
 
 def test_usage_fails_repeats_itself_and_lies() -> None:
     """As often, for as long and by as much as the plan says."""
-    upstream = Upstream(Plan(usage_error=((0, 0.5), (1_000, 1.0), (2_000, 0.0))), seed=4)
+    upstream = Upstream(ProviderPlan(usage_error=((0, 0.5), (1_000, 1.0), (2_000, 0.0))), seed=4)
     failed = sum(upstream.usage(0) is None for _ in range(1_000))
     assert 400 < failed < 600
     assert all(upstream.usage(1_000) is None for _ in range(50))
     assert all(upstream.usage(2_000) is not None for _ in range(50))
-    plan = Plan(
+    plan = ProviderPlan(
         cap=((0, 4),),
         soft_limit=3,
         usage_lag=0,
@@ -275,7 +277,9 @@ def test_usage_fails_repeats_itself_and_lies() -> None:
 
 def test_models_have_weights_and_caps() -> None:
     """A heavy model takes more of the account's cap; a model's own cap binds it alone."""
-    upstream = Upstream(Plan(cap=((0, 6),), weights=(("big", 2),), model_caps=(("big", 4),)))
+    upstream = Upstream(
+        ProviderPlan(cap=((0, 6),), weights=(("big", 2),), model_caps=(("big", 4),))
+    )
     assert [upstream.ask(0, n, "big").kind for n in range(3)] == [
         *("accepted", "accepted", "concurrency")
     ]
@@ -290,7 +294,7 @@ class Recorder:
 
     def __init__(self, inner: Governor) -> None:
         self.inner = inner
-        self.asked: dict[int, Job] = {}
+        self.asked: dict[int, SimulatedJob] = {}
         self.sent: Counter[int] = Counter()
         self.accepts: Counter[int] = Counter()
         self.ends: Counter[int] = Counter()
@@ -300,7 +304,7 @@ class Recorder:
     def limit(self) -> int:
         return self.inner.limit
 
-    def ask(self, job: Job, now: int) -> None:
+    def ask(self, job: SimulatedJob, now: int) -> None:
         assert job.id not in self.asked
         self.asked[job.id] = job
         self.inner.ask(job, now)
@@ -314,7 +318,7 @@ class Recorder:
         self.accepts[id] += 1
         self.inner.accepted(id, now)
 
-    def refused(self, id: int, answer: Answer, now: int) -> int | None:
+    def refused(self, id: int, answer: ProviderAnswer, now: int) -> int | None:
         self.ends[id] += 1
         return self.inner.refused(id, answer, now)
 
@@ -343,13 +347,13 @@ class Recorder:
 class Witness(Upstream):
     """A provider that checks itself, and writes down who came and went."""
 
-    def __init__(self, plan: Plan, seed: int) -> None:
+    def __init__(self, plan: ProviderPlan, seed: int) -> None:
         super().__init__(plan, seed)
         self.let_in: Counter[int] = Counter()
         self.went: Counter[int] = Counter()
         self.answers: Counter[str] = Counter()
 
-    def ask(self, now: int, session: int, model: str = "", tokens: int = 0) -> Answer:
+    def ask(self, now: int, session: int, model: str = "", tokens: int = 0) -> ProviderAnswer:
         answer = super().ask(now, session, model, tokens)
         self.answers[answer.kind] += 1
         if answer.kind == "accepted":
@@ -391,7 +395,7 @@ ODD = Scenario(
         models=(("big", 2, 0.3), ("small", 1, 0.7)),
         urgent=0.2,
     ),
-    plan=Plan(
+    plan=ProviderPlan(
         cap=((0, 8), (400_000, 3), (700_000, 6)),
         penalty=120_000,
         rpm=60,
@@ -511,9 +515,9 @@ def test_who_knows_the_cap_and_the_lag_is_never_refused(
 ) -> None:
     """A fixed limit at the cap whose freed seats rest for as long as they are still counted."""
     lag, more = rest
-    plan = Plan(cap=((0, cap),), lag=((0, lag),), penalty=60_000)
+    plan = ProviderPlan(cap=((0, cap),), lag=((0, lag),), penalty=60_000)
     scenario = Scenario("fixed", "", "steady", 0.05, Agents(agents, seconds), plan)
-    upstream, (recorder,), world = played(scenario, lambda _: Line(cap, lag + more), seed)
+    upstream, (recorder,), world = played(scenario, lambda _: SimpleLine(cap, lag + more), seed)
     result = world.run()
     assert (result.refused, result.punished) == (0, 0)
     assert result.sent == sum(upstream.let_in.values()) + len(recorder.open() - set(world._flights))

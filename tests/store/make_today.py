@@ -63,7 +63,7 @@ def _run(yard: Yard) -> None:
     held = yard.submit("c/x", name="overdue")
     yard.begin(held)
     text = "held longer than its pool's max_hold of 1s"
-    yard.run(lambda ledger: max_hold.note(ledger, held, text))
+    yard.run(lambda ledger: max_hold.record_end(ledger, held, text))
     yard.begin(yard.submit("c/x", name="running"))
     adopted = yard.submit("c/x", name="adopted")
     yard.begin(adopted)

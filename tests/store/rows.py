@@ -11,9 +11,9 @@ from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import (
     Attempt,
-    Happening,
+    EventRow,
     Lane,
-    Lease,
+    LeaseRow,
     Member,
     Rest,
     Ticket,
@@ -63,8 +63,8 @@ def lease(
     member: str = "p1",
     machine: str = "m",
     granted: int = 7,
-) -> Lease:
-    return Lease(
+) -> LeaseRow:
+    return LeaseRow(
         id=id,
         machine=machine,
         key=key,
@@ -140,8 +140,8 @@ def rest(where: str, seats: int, until: int, *, keep: int | None = None) -> Rest
     )
 
 
-def happening(kind: str = "granted", work: int = 0, at: int = 1) -> Happening:
-    return Happening(0, Ms(at), kind, work, "a/x", "task", "pool", "text")
+def happening(kind: str = "granted", work: int = 0, at: int = 1) -> EventRow:
+    return EventRow(0, Ms(at), kind, work, "a/x", "task", "pool", "text")
 
 
 def said(tx: Tx) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pytest
 from headgate.core.admission.lease_events import ACCEPTED, PENDING, refused
 from headgate.core.admission.pools import Tuned
 from headgate.core.times import Ms
-from headgate.ledger.transaction.rows import History, Lease, Member, Rest, Ticket, Tx
+from headgate.ledger.transaction.rows import HoldHistory, LeaseRow, Member, Rest, Ticket, Tx
 from headgate.store import Store, open_store
 from tests.store.far import FarStore
 from tests.store.rows import (
@@ -501,11 +501,11 @@ def test_rests_are_kept_for_longer_than_they_last(store: Store) -> None:
         assert tx.rests() == []
 
 
-def _add_lease(tx: Tx, row: Lease) -> None:
+def _add_lease(tx: Tx, row: LeaseRow) -> None:
     tx.add_lease(row)
 
 
-def _change_lease(tx: Tx, row: Lease) -> None:
+def _change_lease(tx: Tx, row: LeaseRow) -> None:
     tx.change_lease(row)
 
 
@@ -740,6 +740,6 @@ def test_a_reader_sees_nothing_unfinished(connect: Connect, kind: str) -> None:
 @pytest.mark.parametrize("mean", [float("inf"), -5.0, 1e300])
 def test_a_history_that_cannot_be_one_is_none(mean: float) -> None:
     """A mean beyond all bounds says nothing, and the next hold begins anew."""
-    odd = History(7, mean)
+    odd = HoldHistory(7, mean)
     assert not odd.sound
-    assert odd.learn(Ms(400)) == History(-3, 2.0).learn(Ms(400)) == History(1, 400.0)
+    assert odd.learn(Ms(400)) == HoldHistory(-3, 2.0).learn(Ms(400)) == HoldHistory(1, 400.0)

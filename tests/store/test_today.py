@@ -16,7 +16,7 @@ from headgate.gate.cancel import _ask_to_end
 from headgate.ledger import job_timers
 from headgate.ledger.jobs import by_hand
 from headgate.ledger.queries import job_queries
-from headgate.ledger.transaction.rows import Lease
+from headgate.ledger.transaction.rows import LeaseRow
 from headgate.store.sqlite import SqliteStore
 from tests.ledger.yard import BADLY, GONE, REFUSED, WELL, Yard
 from tests.store import make_today
@@ -63,7 +63,7 @@ class Today(Yard):
     def of(self, name: str) -> Job:
         return self.row(self.named[name])
 
-    def lease(self, name: str) -> Lease:
+    def lease(self, name: str) -> LeaseRow:
         found = self.read(lambda ledger: ledger.tx.lease(self.named[name]))
         assert found is not None
         return found

@@ -40,12 +40,12 @@ if find_spec("headgate.core.strain") is not None:  # these are the modules of th
 from headgate.core.admission.pools import Declared, UsageSource
 from headgate.core.answers.signals import Reading, Signal
 from headgate.core.host.pressure import Host
-from headgate.gate.liveness.member_pipes import HomeRoll
+from headgate.gate.liveness.member_pipes import LocalRegistry
 from headgate.ledger import limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.learning import apply_signals, upstream_state
 from headgate.ledger.transaction import host_pressure
-from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.ledger import Ledger, PoolResolver
 from headgate.ledger.transaction.rows import Member
 from headgate.store.sqlite import SqliteStore
 
@@ -83,8 +83,8 @@ class Program:
     def __init__(self, path: str) -> None:
         self.now = 0
         self.store = SqliteStore(Path(path), synchronous="OFF", clock=lambda: self.now)
-        self.pages = Pages(POOLS)
-        self.census = HomeRoll(lambda: None)
+        self.pages = PoolResolver(POOLS)
+        self.census = LocalRegistry(lambda: None)
         self.census.me = "p"
         self.census.join()
 
@@ -98,12 +98,12 @@ class Program:
             if what == "join":
                 tx.add_member(Member("p", "m", 1, "", Ms(0)))
             else:
-                release.sweep(ledger)
+                release.remove_dead_members(ledger)
                 getattr(self, what)(ledger, **words)
             while ledger.unsettled:
                 admit.settle(ledger)
                 if ledger.blocked:
-                    release.sweep(ledger)
+                    release.remove_dead_members(ledger)
             return [row.id for row in tx.leases(0, 1_000)]
 
     def ask(

@@ -16,7 +16,7 @@ import apsw
 import pytest
 
 from headgate.core.stored_text import contents
-from headgate.core.stored_text.formats import Shape, Unreadable
+from headgate.core.stored_text.formats import StoredText, Unreadable
 from tests.upgrade.conftest import Installed
 
 pytestmark = pytest.mark.timeout(90)
@@ -199,7 +199,7 @@ HISTORIES = {
     ),
 }
 
-SHAPES: dict[str, Shape[Any]] = {
+SHAPES: dict[str, StoredText[Any]] = {
     "learned": contents.LEARNED,
     "pace": contents.PACE,
     "meter": contents.METER,

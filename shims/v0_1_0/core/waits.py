@@ -3,6 +3,7 @@
 It goes with the next version; see "Upgrading" in docs/design.md.
 """
 
-from headgate.core.answers.retry_after import Meters, meters
+from headgate.core.answers.retry_after import RateHeaders as Meters
+from headgate.core.answers.retry_after import rate_headers as meters
 
 __all__ = ["Meters", "meters"]

@@ -9,7 +9,7 @@ from headgate.cli.limits import COLUMNS, in_order, row
 from headgate.cli.shared import terminal
 from headgate.cli.shared.open_gate import print_json, say, warn_of_old_messages
 from headgate.config import Config, find, load
-from headgate.core.admission.pools import Pool, UsageSource, book, parse_view
+from headgate.core.admission.pools import Pool, UsageSource, parse_view, resolve_pools
 from headgate.core.display import json_shapes
 from headgate.core.display.snapshots import PoolStatus
 from headgate.core.quantities import show_duration
@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
             raise
         print_json(_as_json(None, {}, str(error).split("\n")))
         return error.exit_code
-    pools = book(config.pools, (), config.defaults).under(view).pools
+    pools = resolve_pools(config.pools, (), config.defaults).under(view).pools
     if any(target.gets_json for target in config.notify):
         warn_of_old_messages()
     if args.json:

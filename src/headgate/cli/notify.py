@@ -17,7 +17,7 @@ from headgate.cli.shared.open_gate import (
 )
 from headgate.config import find, load
 from headgate.core.display import json_shapes, old_json_names
-from headgate.core.notification_targets import Target
+from headgate.core.notification_targets import NotifyTarget
 from headgate.core.times import seconds
 from headgate.errors import UsageError
 
@@ -116,7 +116,7 @@ def _list(args: Namespace) -> int:
     return 0
 
 
-def _warn(targets: Iterable[Target]) -> None:
+def _warn(targets: Iterable[NotifyTarget]) -> None:
     """Say what changes for those who read what they are told."""
     if any(target.gets_json for target in targets):
         warn_of_old_messages()
@@ -141,7 +141,7 @@ def _run(args: Namespace) -> int:
 
     stop = threading.Event()
     with open_gate(args) as gate:
-        targets: tuple[Target, ...] = gate.notices().targets()
+        targets: tuple[NotifyTarget, ...] = gate.notices().targets()
         if not targets:
             raise UsageError(_NONE)
         signal.signal(signal.SIGTERM, lambda *_: stop.set())

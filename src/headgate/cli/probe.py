@@ -79,7 +79,7 @@ def _machine(args: Namespace, argv: list[str]) -> int:
     except OSError as error:
         say(f"cannot start {name}: {error.strerror}")
         return 127 if isinstance(error, FileNotFoundError) else 126
-    defaults = machine.Terms()
+    defaults = machine.MachineProbeOptions()
     terms = defaults._replace(
         most=_whole(args.most, "--most", defaults.most, _MOST_COPIES),
         rounds=_whole(args.rounds, "--rounds", defaults.rounds, 100),
@@ -97,7 +97,7 @@ def _machine(args: Namespace, argv: list[str]) -> int:
     return 0
 
 
-def _show_machine(args: Namespace, name: str, found: "machine.Found") -> None:
+def _show_machine(args: Namespace, name: str, found: "machine.MachineProbeResult") -> None:
     if args.json:
         said = {
             "command": name,
@@ -142,11 +142,11 @@ def _account(args: Namespace) -> int:
     pool = parse_pattern(args.set) if args.set else key
     if pool == HOST:
         raise UsageError("bad --set 'host': an account's limit is no machine's")
-    target = ask.Target(
+    target = ask.ApiEndpoint(
         args.upstream, args.model, os.environ, api=args.api or "", key_env=args.key_env or ""
     )
-    defaults = account.Terms()
-    terms = account.Terms(
+    defaults = account.AccountProbeOptions()
+    terms = account.AccountProbeOptions(
         _whole(args.most, "--most", defaults.most, _MOST_REQUESTS),
         _seconds(args.rest, "--rest", defaults.rest, least=0),
         _seconds(args.timeout, "--timeout", defaults.timeout),
@@ -166,7 +166,7 @@ def _account(args: Namespace) -> int:
     return 0
 
 
-def _show_account(args: Namespace, pool: str, found: "account.Found") -> None:
+def _show_account(args: Namespace, pool: str, found: "account.AccountProbeResult") -> None:
     was_set = pool if args.set is not None and found.confirmed else None
     if args.json:
         said = {**found._asdict(), "set": was_set}

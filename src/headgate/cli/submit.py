@@ -67,12 +67,12 @@ def run(args: Namespace) -> int:
 
 def _warn(draft: Draft, gate: Gate) -> None:
     """Say which of the terms that were given may end a healthy agent."""
-    from headgate.core.agents.run_limits import judge
+    from headgate.core.agents.run_limits import warnings
 
     said: dict[str, Any] = dict(draft.spec.terms)
     if said:
         terms = gate.job_terms
-        for warning in judge(terms._replace(vigil=terms.vigil._replace(**said))):
+        for warning in warnings(terms._replace(vigil=terms.vigil._replace(**said))):
             say(f"warning: {warning}")
 
 

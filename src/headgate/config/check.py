@@ -10,7 +10,7 @@ from headgate.config.pool import judge_pool, read_adapt, read_cooldown, read_poo
 from headgate.config.problems import SHARED, Notes
 from headgate.config.value_readers import TIME
 from headgate.core.admission.pools import DEFAULTS, Declared
-from headgate.core.agents.run_limits import JobTerms
+from headgate.core.agents.run_limits import JobPolicy
 from headgate.core.key_patterns import HOST, parse_pattern
 from headgate.core.quantities import parse_duration
 from headgate.core.times import Ms
@@ -18,7 +18,7 @@ from headgate.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from headgate.core.answers.answer_rules import Rule
-    from headgate.core.notification_targets import Target
+    from headgate.core.notification_targets import NotifyTarget
 
 _TABLES = ("pools", "defaults", "classify", "run", "jobs", "profiles", "notify")
 
@@ -71,9 +71,9 @@ def _read_grace(notes: Notes, document: Mapping[str, object]) -> Ms:
     return GRACE if grace is None else grace
 
 
-def _read_jobs(notes: Notes, document: Mapping[str, object]) -> JobTerms:
+def _read_jobs(notes: Notes, document: Mapping[str, object]) -> JobPolicy:
     if "jobs" not in document:
-        return JobTerms()
+        return JobPolicy()
     from headgate.config.jobs import read_jobs
 
     return read_jobs(notes, document)
@@ -89,7 +89,7 @@ def _read_profiles(
     return read_profiles(notes, document)
 
 
-def _read_notify(notes: Notes, document: Mapping[str, object]) -> "tuple[Target, ...]":
+def _read_notify(notes: Notes, document: Mapping[str, object]) -> "tuple[NotifyTarget, ...]":
     if "notify" not in document:
         return ()
     from headgate.config.notify import read_notify

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headgate.core.admission.pools import Declared
-from headgate.core.agents.run_limits import JobTerms
+from headgate.core.agents.run_limits import JobPolicy
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
 
 if TYPE_CHECKING:
     from headgate.core.answers.answer_rules import Rule
-    from headgate.core.notification_targets import Target
+    from headgate.core.notification_targets import NotifyTarget
 
 GRACE = Ms(10_000)
 """Milliseconds an ended agent has between SIGTERM and SIGKILL, unless the file says otherwise."""
@@ -28,8 +28,8 @@ class Config(NamedTuple):
     """The `adapt` and `cooldown` of every pool but host that does not say otherwise."""
     classify: "tuple[Rule, ...]" = ()
     """Rules for reading answers, which come before the built-in ones."""
-    jobs: JobTerms = JobTerms()
+    jobs: JobPolicy = JobPolicy()
     profiles: Mapping[str, Mapping[str, Any]] = {}
     """What the file itself says of agents; `headgate.config.profiles` has all of them."""
-    notify: "tuple[Target, ...]" = ()
+    notify: "tuple[NotifyTarget, ...]" = ()
     """Where notifications go."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from headgate.config.problems import Notes
 from headgate.config.value_readers import duration, whole
-from headgate.core.agents.run_limits import JobTerms, Terms, judgements
+from headgate.core.agents.run_limits import JobPolicy, RunLimits, harmful_settings
 from headgate.core.quantities import LONGEST, parse_duration, parse_size, show_duration
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
@@ -17,7 +17,7 @@ _SMALLEST_LOG = 64 * 2**10
 _LARGEST_LOG = 2**40
 
 
-def read_jobs(notes: Notes, document: Mapping[str, object]) -> JobTerms:
+def read_jobs(notes: Notes, document: Mapping[str, object]) -> JobPolicy:
     """What the table says; what is wrong or odd in it goes into the notes."""
     table = notes.table((), document, "jobs")
     notes.check_names(_PLACE, table, tuple(_READERS))
@@ -27,14 +27,14 @@ def read_jobs(notes: Notes, document: Mapping[str, object]) -> JobTerms:
         value = notes.value((*_PLACE, name), table, read, allowed)
         if value is not None:
             said[name] = None if value == _NEVER else value
-    mine = {name: said.pop(name) for name in Terms._fields if name in said}
-    terms = JobTerms(Terms(**mine), **said)
+    mine = {name: said.pop(name) for name in RunLimits._fields if name in said}
+    terms = JobPolicy(RunLimits(**mine), **said)
     if terms.backoff > terms.longest_backoff and len(notes.errors) == errors:
         at = "backoff" if "backoff" in said else "longest_backoff"
         first, longest = show_duration(terms.backoff), show_duration(terms.longest_backoff)
         text = f"backoff is {first}, and longest_backoff less, {longest}; raise the latter"
         notes.wrong((*_PLACE, at), text)
-    for name, text in judgements(terms):
+    for name, text in harmful_settings(terms):
         if name in mine:
             notes.warn((*_PLACE, name), text)
     return terms

@@ -13,7 +13,15 @@ from headgate.config.problems import Notes
 from headgate.config.usage import in_the_clear, read_url, read_variable
 from headgate.config.value_readers import Refused, duration, spelled, whole
 from headgate.core.key_patterns import parse_pattern
-from headgate.core.notification_targets import ALL, APPRISE, KINDS, WEBHOOK, Only, Target, fits
+from headgate.core.notification_targets import (
+    ALL,
+    APPRISE,
+    KINDS,
+    WEBHOOK,
+    NotifyTarget,
+    Only,
+    fits,
+)
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 
@@ -25,7 +33,7 @@ _LONGEST_COMMAND = 10_000
 _VARIABLE = "the name of an environment variable, as in"
 
 
-def read_notify(notes: Notes, document: Mapping[str, object]) -> tuple[Target, ...]:
+def read_notify(notes: Notes, document: Mapping[str, object]) -> tuple[NotifyTarget, ...]:
     """The targets of notifications, in the order of the file."""
     found = document["notify"]
     if not isinstance(found, list):
@@ -34,7 +42,7 @@ def read_notify(notes: Notes, document: Mapping[str, object]) -> tuple[Target, .
     if len(found) > _MOST:
         notes.wrong(("notify",), f"found {len(found)} targets, expected at most {_MOST}")
         return ()
-    targets: dict[str, Target] = {}
+    targets: dict[str, NotifyTarget] = {}
     for number, entry in enumerate(found, 1):
         place = ("notify", number)
         if not isinstance(entry, dict):
@@ -49,8 +57,8 @@ def read_notify(notes: Notes, document: Mapping[str, object]) -> tuple[Target, .
 
 def _read_target(
     notes: Notes, place: Place, table: Mapping[str, object], usual_name: str
-) -> Target:
-    notes.check_names(place, table, Target._fields)
+) -> NotifyTarget:
+    notes.check_names(place, table, NotifyTarget._fields)
     said: dict[str, Any] = {"name": usual_name}
     for name, (read, allowed) in _READERS.items():
         value = notes.value((*place, name), table, read, allowed)
@@ -58,12 +66,12 @@ def _read_target(
             said[name] = value
     if "only" in table:
         said["only"] = _read_only(notes, (*place, "only"), table)
-    target = Target(**said)
+    target = NotifyTarget(**said)
     _judge(notes, place, table, target)
     return target
 
 
-def _judge(notes: Notes, place: Place, table: Mapping[str, object], target: Target) -> None:
+def _judge(notes: Notes, place: Place, table: Mapping[str, object], target: NotifyTarget) -> None:
     """Note what does not go together, or looks harmful."""
     ways = [name for name in _WAYS if name in table]
     if len(ways) != 1:

@@ -70,7 +70,7 @@ class Only(NamedTuple):
     pool: tuple[str, ...] = ()
 
 
-class Target(NamedTuple):
+class NotifyTarget(NamedTuple):
     """Where notifications go, and which. Exactly one of the first five after its name is set."""
 
     name: str

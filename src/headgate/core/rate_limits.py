@@ -19,7 +19,7 @@ class Rates(NamedTuple):
     spacing: Ms = NO_TIME
 
 
-class Slot(NamedTuple):
+class RateSlot(NamedTuple):
     """What was charged within one second."""
 
     second: int
@@ -27,17 +27,17 @@ class Slot(NamedTuple):
     tokens: int
 
 
-class Meter(NamedTuple):
+class RateMeter(NamedTuple):
     """What a pool was charged within the last minute, and when something last started in it."""
 
     started: Ms = -MINUTE
-    slots: tuple[Slot, ...] = ()
+    slots: tuple[RateSlot, ...] = ()
     rpm: int = 0
     """The limit that upstream names, if it is lower than ours; 0 if it names none."""
     tpm: int = 0
 
 
-def opens(meter: Meter, rates: Rates, tokens: int, now: Ms) -> tuple[Ms, str]:
+def opens(meter: RateMeter, rates: Rates, tokens: int, now: Ms) -> tuple[Ms, str]:
     """When a request of so many tokens may start, and what it waits for until then."""
     times = [(now, "")]
     if rates.spacing:
@@ -51,30 +51,30 @@ def opens(meter: Meter, rates: Rates, tokens: int, now: Ms) -> tuple[Ms, str]:
     return max(times)
 
 
-def charge(meter: Meter, tokens: int, now: Ms) -> Meter:
+def charge(meter: RateMeter, tokens: int, now: Ms) -> RateMeter:
     """A request starts."""
     return _add(meter, now, 1, tokens, now)._replace(started=now)
 
 
-def settle(meter: Meter, then: Ms, estimated: int, used: int, now: Ms) -> Meter:
+def settle(meter: RateMeter, then: Ms, estimated: int, used: int, now: Ms) -> RateMeter:
     """A request that started then has used so many tokens, not the estimate."""
     return _add(meter, then, 0, used - estimated, now)
 
 
-def refund(meter: Meter, then: Ms, tokens: int, now: Ms) -> Meter:
+def refund(meter: RateMeter, then: Ms, tokens: int, now: Ms) -> RateMeter:
     """A request that was let in then was never sent."""
     return _add(meter, then, -1, -tokens, now)
 
 
 def correct(
-    meter: Meter,
+    meter: RateMeter,
     rates: Rates,
     requests: tuple[int | None, int | None],
     tokens: tuple[int | None, int | None],
     now: Ms,
     *,
     reset: Ms | None = None,
-) -> Meter:
+) -> RateMeter:
     """Upstream names its limits, and what is left of them: believe it where it has less.
 
     What it has counted and we have not is gone after `reset` milliseconds, or after a minute.
@@ -112,11 +112,11 @@ def _room(spent: list[tuple[int, int]], limit: int, need: int, now: Ms) -> Ms:
     return at
 
 
-def _add(meter: Meter, then: Ms, requests: int, tokens: int, now: Ms) -> Meter:
+def _add(meter: RateMeter, then: Ms, requests: int, tokens: int, now: Ms) -> RateMeter:
     second = then // _SECOND
     slots = {slot.second: slot for slot in _recent(meter, now)}
-    found = slots.get(second, Slot(second, 0, 0))
-    changed = Slot(second, max(0, found.requests + requests), max(0, found.tokens + tokens))
+    found = slots.get(second, RateSlot(second, 0, 0))
+    changed = RateSlot(second, max(0, found.requests + requests), max(0, found.tokens + tokens))
     if (second + 1) * _SECOND + MINUTE > now:
         slots[second] = changed
     return meter._replace(
@@ -124,5 +124,5 @@ def _add(meter: Meter, then: Ms, requests: int, tokens: int, now: Ms) -> Meter:
     )
 
 
-def _recent(meter: Meter, now: Ms) -> list[Slot]:
+def _recent(meter: RateMeter, now: Ms) -> list[RateSlot]:
     return [slot for slot in meter.slots if (slot.second + 1) * _SECOND + MINUTE > now]

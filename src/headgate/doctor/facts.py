@@ -22,7 +22,7 @@ from headgate.store.urls import show_url
 _EVENTS = 10_000
 
 
-class Seen(NamedTuple):
+class StoreContents(NamedTuple):
     """What a store tells of the past."""
 
     keys: Mapping[str, Ms | None] = {}
@@ -50,7 +50,7 @@ class Facts(NamedTuple):
     """The store's file, if it has one."""
     folder: Path | None = None
     """Where its members keep their pipes; None if it could not be opened."""
-    seen: Seen = Seen()
+    seen: StoreContents = StoreContents()
 
 
 def store_path(url: str) -> Path | None:
@@ -104,7 +104,7 @@ class _Fixed(Defaults):
         self.config = config
 
 
-def _look_back(store: Store) -> Seen:
+def _look_back(store: Store) -> StoreContents:
     with store.transaction(write=False) as tx:
         events = tx.events(-1, _EVENTS, 0)
         keys = {row.key for row in events} | {row.key for row in tx.held()}
@@ -115,7 +115,7 @@ def _look_back(store: Store) -> Seen:
         Counter(row.key for row in events if row.kind == kind) for kind in ("granted", "overdue")
     )
     ahead = store.now() - ms(Seconds(time.time()))
-    return Seen(
+    return StoreContents(
         keys=usual,
         started=started,
         overdue=overdue,

@@ -13,9 +13,9 @@ from headgate import __version__
 from headgate.config.error_text import label
 from headgate.core.quantities import show_duration
 from headgate.core.times import Ms
-from headgate.doctor.facts import Facts, Seen
+from headgate.doctor.facts import Facts, StoreContents
 from headgate.doctor.finding import Finding, note, ok, problem, warning
-from headgate.gate.liveness.member_pipes import FolderRoll
+from headgate.gate.liveness.member_pipes import PipeRegistry
 
 _OLDEST = (3, 51, 3)
 """The first SQLite that does not corrupt a log which two connections write at the same time."""
@@ -150,7 +150,7 @@ def space(free: int, folder: Path) -> Iterator[Finding]:
 
 def leftovers(folder: Path) -> Iterator[Finding]:
     """Pipes of members that have ended, and files that are none of ours."""
-    roll = FolderRoll(folder)
+    roll = PipeRegistry(folder)
     members, strange = set(), []
     for entry in folder.iterdir():
         pipe = _PIPE.fullmatch(entry.name)
@@ -167,11 +167,11 @@ def leftovers(folder: Path) -> Iterator[Finding]:
         yield warning("strange_files", text, f"see: ls -l '{label(folder)}'")
 
 
-def other_versions(seen: Seen, folder: Path) -> Iterator[Finding]:
+def other_versions(seen: StoreContents, folder: Path) -> Iterator[Finding]:
     """Processes of another version: they go on, and use what they know."""
     from headgate.store.migrate import described, known_schema
 
-    roll = FolderRoll(folder)
+    roll = PipeRegistry(folder)
     others = [
         described(member)
         for member in seen.members

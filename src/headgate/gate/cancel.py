@@ -14,7 +14,7 @@ from headgate.gate.runtime import Runtime
 from headgate.ledger import release
 from headgate.ledger.jobs import by_hand
 from headgate.ledger.transaction.ledger import Ledger
-from headgate.ledger.transaction.rows import Lease, Member
+from headgate.ledger.transaction.rows import LeaseRow, Member
 from headgate.store.machine import pid_space
 
 _BY_HAND = "cancelled by hand"
@@ -82,7 +82,7 @@ def _await_end(runtime: Runtime, member: str, patience: Seconds) -> None:
         os.close(pipe)
 
 
-def _ask_to_end(ledger: Ledger, id: int) -> Lease | None:
+def _ask_to_end(ledger: Ledger, id: int) -> LeaseRow | None:
     if by_hand.cancel(ledger, id, _BY_HAND):
         return None
     ticket = ledger.tx.ticket(id)

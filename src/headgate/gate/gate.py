@@ -30,7 +30,7 @@ from headgate.core.display.snapshots import (
     Status,
     Waiting,
 )
-from headgate.core.host.pressure import Care
+from headgate.core.host.pressure import PressureLimits
 from headgate.core.key_patterns import HOST, NO_KEY, parse_key, parse_pattern
 from headgate.core.quantities import (
     parse_duration,
@@ -61,11 +61,11 @@ from headgate.store import Store, open_store
 if TYPE_CHECKING:
     from headgate.core.admission.candidates import Candidate, Plan
     from headgate.core.agents.find_profile import Profile
-    from headgate.core.agents.run_limits import JobTerms
+    from headgate.core.agents.run_limits import JobPolicy
     from headgate.core.answers.answer_rules import Rule
-    from headgate.gate.notification_feed import Notices
+    from headgate.gate.notification_feed import NotificationFeed
     from headgate.gate.submit_jobs import Jobs
-    from headgate.gate.worker_side import Crew
+    from headgate.gate.worker_side import WorkerSide
 
 _JUMP = Ms(2_000)
 _FAR = seconds(Ms(2**52))
@@ -184,7 +184,7 @@ class Gate:
         )
 
     @property
-    def care(self) -> Care | None:
+    def care(self) -> PressureLimits | None:
         """When this machine takes no more, by its configuration; None if it always does."""
         return self._transactor.read(lambda ledger: ledger.book.pools[HOST].care)
 
@@ -305,11 +305,11 @@ class Gate:
 
         return cancel(self._runtime, id, None if grace is None else Seconds(grace), self.grace)
 
-    def notices(self) -> "Notices":
+    def notices(self) -> "NotificationFeed":
         """The events on their way to the targets of notifications; for one notifier."""
-        from headgate.gate.notification_feed import Notices
+        from headgate.gate.notification_feed import NotificationFeed
 
-        return Notices(self._runtime, lambda: self._settings.config.notify)
+        return NotificationFeed(self._runtime, lambda: self._settings.config.notify)
 
     @property
     def jobs(self) -> "Jobs":
@@ -319,11 +319,11 @@ class Gate:
         return Jobs(self._runtime, self._view)
 
     @property
-    def crew(self) -> "Crew":
+    def crew(self) -> "WorkerSide":
         """For those who do that work."""
-        from headgate.gate.worker_side import Crew
+        from headgate.gate.worker_side import WorkerSide
 
-        return Crew(self._runtime)
+        return WorkerSide(self._runtime)
 
     @property
     def grace(self) -> Seconds:
@@ -336,7 +336,7 @@ class Gate:
         return self._runtime.store.url
 
     @property
-    def job_terms(self) -> "JobTerms":
+    def job_terms(self) -> "JobPolicy":
         """How jobs are watched, and for how long they wait and are kept."""
         return self._settings.config.jobs
 

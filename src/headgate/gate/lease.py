@@ -128,7 +128,7 @@ class Lease:
     ) -> str | None:
         """Learn from an HTTP answer to this piece of work; returns the signal that it was."""
         from headgate.core.answers.classify import Response, classify
-        from headgate.core.answers.retry_after import meters
+        from headgate.core.answers.retry_after import rate_headers
 
         provider = self.key.partition("/")[0]
         now = Seconds(time.time())
@@ -136,7 +136,7 @@ class Lease:
         plain = {str(name): str(value) for name, value in pairs}
         text = body if isinstance(body, str) else bytes(body or b"")
         found = classify(Response(int(status), plain, text, provider), now, self._owner.rules())
-        left = meters(plain, now)
+        left = rate_headers(plain, now)
 
         def apply(ledger: Ledger) -> None:
             if left is not None:

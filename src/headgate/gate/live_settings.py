@@ -9,9 +9,9 @@ from headgate import config as configuration
 from headgate.core.admission.pools import NOTHING, Declared, UsageSource
 from headgate.core.key_patterns import parse_pattern
 from headgate.core.times import Seconds
-from headgate.gate.host.memory_and_load import Gauge
+from headgate.gate.host.memory_and_load import HostGauge
 from headgate.gate.transactions.operation import Participant
-from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.ledger import Ledger, PoolResolver
 
 if TYPE_CHECKING:
     from headgate.config import Config
@@ -32,7 +32,7 @@ class Settings(Participant):
         self.functions = {parse_pattern(name): call for name, call in (usage or {}).items()}
         """How this program itself tells what upstream counts, by pool."""
         self._source = source
-        self.pages = Pages(self._pools(), source.config.defaults, Gauge())
+        self.pages = PoolResolver(self._pools(), source.config.defaults, HostGauge())
         self._problems: deque[str] = deque()
         """What is wrong with a file that was changed: an event, in time."""
         self._next_look = 0.0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from headgate.core.display.snapshots import Event
-from headgate.core.notification_targets import Target
+from headgate.core.notification_targets import NotifyTarget
 from headgate.core.times import Seconds
 from headgate.gate.runtime import Runtime
 from headgate.gate.transactions.operation import Joining
@@ -14,15 +14,15 @@ from headgate.ledger import notification_cursors
 from headgate.ledger.notification_cursors import Batch, Claim, Standing
 
 
-class Notices:
+class NotificationFeed:
     """What one notifier asks of the store. Each has a token, so that a gate may have several."""
 
-    def __init__(self, runtime: Runtime, targets: Callable[[], tuple[Target, ...]]) -> None:
+    def __init__(self, runtime: Runtime, targets: Callable[[], tuple[NotifyTarget, ...]]) -> None:
         self._transactor = runtime.transactor
         self._targets = targets
         self._me = Claim(runtime.roll.me, os.urandom(6).hex())
 
-    def targets(self) -> tuple[Target, ...]:
+    def targets(self) -> tuple[NotifyTarget, ...]:
         """Where the configuration says that notifications go."""
         return self._targets()
 

@@ -30,11 +30,11 @@ from headgate.errors import (
     StoreReplacedError,
 )
 from headgate.gate.acquisition import Acquisition
-from headgate.gate.host.process_scan import Watchtower
+from headgate.gate.host.process_scan import ProcessScan
 from headgate.gate.lease import Lease
 from headgate.gate.live_settings import Settings
 from headgate.gate.liveness import max_hold
-from headgate.gate.liveness.member_pipes import FolderRoll, HomeRoll, Roll
+from headgate.gate.liveness.member_pipes import LocalRegistry, MemberRegistry, PipeRegistry
 from headgate.gate.liveness.membership import Membership
 from headgate.gate.liveness.watcher import Watcher
 from headgate.gate.transactions.background_thread import Background
@@ -42,7 +42,7 @@ from headgate.gate.transactions.deliver_outcomes import deliver, running_loop
 from headgate.gate.transactions.group_commit import CLOSED, Transactor
 from headgate.gate.transactions.operation import About, Operation, Retried
 from headgate.gate.usage_poller import Poller
-from headgate.gate.waiting_and_held import Holdings, News
+from headgate.gate.waiting_and_held import Changes, WaitingAndHeld
 from headgate.ledger import release, watch_duty
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import Expected, Tx
@@ -63,17 +63,19 @@ class Runtime:
         self.store = store
         self.rules = settings.rules
         self.background = Background(self._turn, self._until)
-        self.roll: Roll = FolderRoll(store.folder) if store.folder else HomeRoll(self.call)
+        self.roll: MemberRegistry = (
+            PipeRegistry(store.folder) if store.folder else LocalRegistry(self.call)
+        )
         self.membership = Membership(self.roll, store)
         self.transactor = Transactor(store, self.background, self._ledger, self._expect)
         self.transactor.lets_in = settings.known
         self.poller = Poller(self.transactor, self.roll.me, self.call, settings.pages.gauged)
         self.poller.functions.update(settings.functions)
-        self.holdings = Holdings(self.roll.me, self, self.background.nudge)
+        self.holdings = WaitingAndHeld(self.roll.me, self, self.background.nudge)
         self.watcher = Watcher(self.roll, self.background, self._waits_after, self.poller.plan)
         self.transactor.take_part(
             self.membership,
-            Watchtower(settings.pages, store),
+            ProcessScan(settings.pages, store),
             settings,
             self.holdings,
             self.watcher,
@@ -263,7 +265,9 @@ class Runtime:
         leaving = self.watcher.plan.on_watch and not self.attentive
         return news.stuck or plan.vacant or leaving
 
-    def _take_in_news(self, ledger: Ledger) -> tuple[News, watch_duty.Plan, list[Acquisition]]:
+    def _take_in_news(
+        self, ledger: Ledger
+    ) -> tuple[Changes, watch_duty.WatchPlan, list[Acquisition]]:
         news = self.holdings.look_up(ledger, attentive=self.attentive)
         plan = watch_duty.plan(ledger, self.roll.me, waiting=self.attentive)
         told = self.holdings.take_in(news)
@@ -281,7 +285,7 @@ class Runtime:
         """End the work of leases that were held for longer than their pools allow."""
         for lease, allowed in self.holdings.overdue():
             text = f"held longer than its pool's max_hold of {show_seconds(allowed)}"
-            self.transactor.tell(partial(max_hold.note, id=lease.id, text=text))
+            self.transactor.tell(partial(max_hold.record_end, id=lease.id, text=text))
             lease.end(HoldExpiredError(f"lease {lease.id} was {text}; its work is being ended"))
 
 
@@ -298,7 +302,7 @@ class _OfLease(Retried):
 
 
 def _tidy(ledger: Ledger) -> None:
-    release.sweep(ledger)
+    release.remove_dead_members(ledger)
     ledger.reconsider()
 
 

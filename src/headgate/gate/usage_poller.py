@@ -21,7 +21,7 @@ from headgate.gate.transactions.group_commit import Transactor
 from headgate.ledger.learning import upstream_state
 from headgate.ledger.transaction import outside_use
 from headgate.ledger.transaction.ledger import Ledger
-from headgate.ledger.watch_duty import Plan
+from headgate.ledger.watch_duty import WatchPlan
 
 if TYPE_CHECKING:
     from headgate.usage import Failed, Stream
@@ -64,7 +64,7 @@ class Poller:
         self._streams: dict[str, tuple[UsageSource, Stream, float]] = {}
         self._lock = threading.Lock()
 
-    def plan(self, plan: Plan) -> None:
+    def plan(self, plan: WatchPlan) -> None:
         """Ask about the pools whose usage is to be read, when it is this process's turn.
 
         What is due stays due since then, however often it is planned again.
@@ -80,7 +80,7 @@ class Poller:
             for name, at in self._since.items()
         }
 
-    def _grace(self, plan: Plan, name: str) -> Seconds:
+    def _grace(self, plan: WatchPlan, name: str) -> Seconds:
         """For how long to leave it to the keeper of the watch, unless that one lacks the key."""
         here = name in plan.keyless and name not in self._keyless
         return Seconds(0) if plan.on_watch or here else _LATE

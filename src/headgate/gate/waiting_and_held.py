@@ -25,7 +25,7 @@ _CURIOUS = 500
 """How many of those who wait longest hear of their new position within a second."""
 
 
-class News(NamedTuple):
+class Changes(NamedTuple):
     """What others did: who was let in, who is gone from the line, which work is to end."""
 
     granted: list[tuple[Acquisition, Grant]]
@@ -37,7 +37,7 @@ class News(NamedTuple):
     """Whether anyone waits who need not."""
 
 
-class Holdings(Participant):
+class WaitingAndHeld(Participant):
     """The acquisitions that wait here and the leases that are held here, by their ids."""
 
     def __init__(self, me: str, owner: LeaseOwner, nudge: Callable[[], None]) -> None:
@@ -112,11 +112,11 @@ class Holdings(Participant):
             one.fail(error)
         return waiting
 
-    def look_up(self, ledger: Ledger, *, attentive: bool) -> News:
+    def look_up(self, ledger: Ledger, *, attentive: bool) -> Changes:
         """Find out what others did; nothing is changed."""
         mine = {lease.id: lease for lease in ledger.tx.leases_of(self._me)}
         spots, stuck = self._spots(ledger) if attentive else ([], False)
-        return News(
+        return Changes(
             granted=[
                 (one, one.look_up_grant(ledger))
                 for id in mine
@@ -132,7 +132,7 @@ class Holdings(Participant):
             stuck=stuck,
         )
 
-    def take_in(self, news: News) -> list[Acquisition]:
+    def take_in(self, news: Changes) -> list[Acquisition]:
         """Apply what others did; returns who has to hear of an outcome."""
         for one, grant in news.granted:
             self._give(one, grant)

@@ -133,7 +133,7 @@ class _Finish(Operation):
             super().finish()
 
 
-class Crew:
+class WorkerSide:
     """What workers and runners do with the jobs of a store."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -151,7 +151,7 @@ class Crew:
 
         def do(ledger: Ledger) -> None:
             ledger.set_works(self.me, works=True)
-            release.sweep(ledger)
+            release.remove_dead_members(ledger)
             job_timers.tick(ledger)
 
         self._transactor.perform(Joining(do))

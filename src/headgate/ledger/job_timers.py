@@ -3,7 +3,7 @@
 from headgate.core.admission import next_in_line
 from headgate.core.admission.lease_events import EndCause, relief
 from headgate.core.jobs.job import Job, Why, change, load, sooner
-from headgate.core.jobs.states import Event, Timer
+from headgate.core.jobs.states import JobEvent, Timer
 from headgate.core.quantities import show_duration
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.admission import admit
@@ -30,7 +30,7 @@ def tick(ledger: Ledger) -> None:
             continue  # the end of one before it has ended it, too
         match job.state.timer:
             case Timer.RETURNS:
-                stand(ledger, change(job, Event.COME_BACK, ledger.now))
+                stand(ledger, change(job, JobEvent.COME_BACK, ledger.now))
             case Timer.EXPIRES | Timer.FALLS_BACK if job.expires and ledger.now >= job.expires:
                 _expire(ledger, job)
             case Timer.FALLS_BACK:
@@ -42,7 +42,7 @@ def tick(ledger: Ledger) -> None:
 def _expire(ledger: Ledger, job: Job) -> None:
     ledger.drop_ticket(job.id)
     limit = show_duration(load(job.spec).expires or NO_TIME)
-    end_job(ledger, job, Event.EXPIRE, Why("expired", f"not started within {limit}"))
+    end_job(ledger, job, JobEvent.EXPIRE, Why("expired", f"not started within {limit}"))
 
 
 def _fall_back(ledger: Ledger, job: Job) -> None:
@@ -53,7 +53,7 @@ def _fall_back(ledger: Ledger, job: Job) -> None:
             ledger.drop_ticket(job.id)
             text = f"{job.key} was full for too long"
             tell_of(ledger, job, "fallback", f"takes {key}: {text}")
-            stand(ledger, change(job._replace(key=key), Event.FALL_BACK, ledger.now))
+            stand(ledger, change(job._replace(key=key), JobEvent.FALL_BACK, ledger.now))
             return
     again = ledger.now + _LOOK_AGAIN
     ledger.tx.change_job(job._replace(due=sooner(again, job.expires)))

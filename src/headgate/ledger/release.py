@@ -7,7 +7,7 @@ from headgate.core.times import NO_TIME, Ms, seconds
 from headgate.ledger.learning import apply_signals
 from headgate.ledger.transaction.ledger import Ledger, chain_seats
 from headgate.ledger.transaction.outside_use import place
-from headgate.ledger.transaction.rows import Lease, Rest
+from headgate.ledger.transaction.rows import LeaseRow, Rest
 
 _LONGEST_REST = Ms(120_000)
 _KEEP = Ms(KEEP)
@@ -31,20 +31,20 @@ def release(ledger: Ledger, id: int, kind: str = "released", text: str = "") -> 
     return True
 
 
-def give_back(ledger: Ledger, lease: Lease, kind: str) -> None:
+def give_back(ledger: Ledger, lease: LeaseRow, kind: str) -> None:
     """Free a job's seats; what is to be told of it is the caller's business."""
     ledger.tx.drop_lease(lease.id)
     _end(ledger, lease, kind)
 
 
-def _end(ledger: Ledger, lease: Lease, kind: str) -> None:
+def _end(ledger: Ledger, lease: LeaseRow, kind: str) -> None:
     _free(ledger, lease, completed=kind == "released")
     apply_signals.end(ledger, lease, served=kind == "released", unused=kind in _UNUSED)
     if kind == "released":
         ledger.tx.learn_hold(lease.key, max(NO_TIME, ledger.now - lease.granted))
 
 
-def _free(ledger: Ledger, lease: Lease, *, completed: bool) -> None:
+def _free(ledger: Ledger, lease: LeaseRow, *, completed: bool) -> None:
     """Count off the seats that nobody of the lease's family goes on using, and let them rest."""
     seen = ledger.under(ledger.view)
     pools = [pool for pool in seen.of(lease.key) if _rests(pool)] if not lease.refused else []
@@ -77,7 +77,7 @@ def _free(ledger: Ledger, lease: Lease, *, completed: bool) -> None:
         ledger.uncount(lease)
 
 
-def _lingers(ledger: Ledger, lease: Lease) -> Ms:
+def _lingers(ledger: Ledger, lease: LeaseRow) -> Ms:
     """For how long upstream may go on with a request that was broken off: as it would have run.
 
     Only for requests: of an agent that is ended nothing goes on, and nobody reports on its every
@@ -113,7 +113,7 @@ def drop_tickets(ledger: Ledger, member: str) -> None:
         withdraw(ledger, ticket.id, "lost", "its process ended while it waited")
 
 
-def bury(ledger: Ledger, member: str) -> None:
+def remove_dead_member(ledger: Ledger, member: str) -> None:
     """Take everything from a member that has ended."""
     drop_tickets(ledger, member)
     for lease in ledger.tx.leases_of(member):
@@ -125,14 +125,14 @@ def bury(ledger: Ledger, member: str) -> None:
     ledger.buried.append(member)
 
 
-def sweep(ledger: Ledger) -> int:
+def remove_dead_members(ledger: Ledger) -> int:
     """Bury all members that have ended, once per transaction; returns how many."""
     if ledger.swept:
         return 0
     ledger.swept = True
     dead = find_dead(ledger)
     for member in dead:
-        bury(ledger, member)
+        remove_dead_member(ledger, member)
     return len(dead)
 
 

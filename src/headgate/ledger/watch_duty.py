@@ -22,7 +22,7 @@ from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import SILENCE
 
 
-class Plan(NamedTuple):
+class WatchPlan(NamedTuple):
     """Whose end to look out for, and the next moment at which time alone changes something."""
 
     on_watch: bool = False
@@ -35,15 +35,15 @@ class Plan(NamedTuple):
     """Those of them about which the last to ask could not, for want of the key."""
 
 
-NOTHING = Plan()
+NOTHING = WatchPlan()
 
 
-def watchman(ledger: Ledger) -> str:
+def member_on_watch(ledger: Ledger) -> str:
     """The member that keeps watch on this machine; empty if nobody does."""
     return ledger.tx.note(_name(ledger))
 
 
-def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> Plan:
+def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchPlan:
     """Take the post if it is vacant, or hand it on when leaving."""
     if waiting:
         host_pressure.tell(ledger)
@@ -51,7 +51,7 @@ def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> Plan:
     if found.vacant:
         ledger.tx.set_note(_name(ledger), me)
         return plan(ledger, me, waiting=waiting)
-    if not waiting and watchman(ledger) == me:
+    if not waiting and member_on_watch(ledger) == me:
         others = (worker for worker in ledger.workers() if worker != me)
         successor = ledger.tx.waiting_member(ledger.machine, besides=me) or next(others, "")
         ledger.tx.set_note(_name(ledger), successor)
@@ -60,20 +60,20 @@ def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> Plan:
     return found
 
 
-def plan(ledger: Ledger, me: str, *, waiting: bool) -> Plan:
+def plan(ledger: Ledger, me: str, *, waiting: bool) -> WatchPlan:
     """What someone who waits has to look out for; nothing for those who do not."""
     if not waiting:
         return NOTHING
-    current = watchman(ledger)
+    current = member_on_watch(ledger)
     if current == me:
         members = frozenset(row.id for row in ledger.tx.members()) - {me}
         due_in = _due_in(ledger)
-        return Plan(on_watch=True, members=members, due_in=due_in, polls=polls(ledger))
+        return WatchPlan(on_watch=True, members=members, due_in=due_in, polls=polls(ledger))
     vacant = not (current and ledger.census.listening(current))
     members = frozenset() if vacant else frozenset({current})
     wanted = polls(ledger)
     keyless = frozenset(name for name in wanted if _lacked_key(ledger, name))
-    return Plan(vacant=vacant, members=members, polls=wanted, keyless=keyless)
+    return WatchPlan(vacant=vacant, members=members, polls=wanted, keyless=keyless)
 
 
 def _lacked_key(ledger: Ledger, name: str) -> bool:

@@ -18,7 +18,7 @@ from headgate.config.error_text import clip, hide, plain
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
 from headgate.gate.liveness.process_marks import MARK
-from headgate.notify.outcome import Failed, Grip
+from headgate.notify.outcome import Cancellation, Failed
 
 _LOOK = Seconds(0.05)
 """Seconds between two looks whether a command has ended whose output something else keeps open."""
@@ -36,7 +36,7 @@ def run(
     argv: Sequence[str],
     data: bytes,
     timeout: Seconds,
-    grip: Grip,
+    grip: Cancellation,
     environ: Mapping[str, str] | None = None,
 ) -> Ended | Failed:
     """Run a command to its end, or to the end of its time."""
@@ -64,7 +64,7 @@ def run(
 
 
 def _see_through(
-    process: subprocess.Popen[bytes], pipes: "_Pipes", timeout: Seconds, grip: Grip
+    process: subprocess.Popen[bytes], pipes: "_Pipes", timeout: Seconds, grip: Cancellation
 ) -> Ended | Failed:
     deadline = time.monotonic() + timeout
     while process.poll() is None:

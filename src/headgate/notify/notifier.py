@@ -11,12 +11,12 @@ import time
 from contextlib import suppress
 
 from headgate.core.display.snapshots import Event
-from headgate.core.notification_targets import Target
+from headgate.core.notification_targets import NotifyTarget
 from headgate.core.times import Seconds
 from headgate.errors import GateClosedError, HeadgateError
 from headgate.gate import Gate
-from headgate.gate.notification_feed import Notices
-from headgate.notify.outcome import Failed, Grip
+from headgate.gate.notification_feed import NotificationFeed
+from headgate.notify.outcome import Cancellation, Failed
 from headgate.notify.send import lacks, send
 
 _LOOK = Seconds(1.0)
@@ -104,12 +104,12 @@ class Notifier:
 class _Courier:
     """Delivers to one target, in a thread that lives while there is something to deliver."""
 
-    def __init__(self, notices: Notices, name: str, first_wait: Seconds) -> None:
+    def __init__(self, notices: NotificationFeed, name: str, first_wait: Seconds) -> None:
         self._notices = notices
         self._name = name
         self._first_wait = first_wait
         self._stop = threading.Event()
-        self._grip = Grip()
+        self._grip = Cancellation()
         self._thread: threading.Thread | None = None
 
     @property
@@ -183,7 +183,7 @@ class _Courier:
             if self._stop.wait(max(outcome.wait, self._pause(tried))):
                 return False
 
-    def _target(self) -> Target | None:
+    def _target(self) -> NotifyTarget | None:
         """The target as it is configured now; None if it is no more, or if it is time to stop."""
         found = (target for target in self._notices.targets() if target.name == self._name)
         return None if self._stop.is_set() else next(found, None)

@@ -23,7 +23,7 @@ class Failed(NamedTuple):
 Outcome = Sent | Failed
 
 
-class Grip:
+class Cancellation:
     """A hold on a try that is under way; another thread may break it off."""
 
     def __init__(self) -> None:

@@ -10,16 +10,16 @@ from urllib.parse import urlsplit
 
 from headgate.core.display import json_shapes
 from headgate.core.display.snapshots import Event
-from headgate.core.notification_targets import APPRISE, COMMAND, Target
+from headgate.core.notification_targets import APPRISE, COMMAND, NotifyTarget
 from headgate.core.times import seconds
 from headgate.errors import UsageError
 from headgate.notify import apprise_program, command, message, webhook
-from headgate.notify.outcome import Failed, Grip, Outcome, Sent
+from headgate.notify.outcome import Cancellation, Failed, Outcome, Sent
 
 _SERVICE = f"import sys; from {apprise_program.__name__} import main; sys.exit(main())"
 
 
-def lacks(target: Target, environ: Mapping[str, str] | None = None) -> str:
+def lacks(target: NotifyTarget, environ: Mapping[str, str] | None = None) -> str:
     """What this process lacks to tell a target anything; empty if nothing."""
     env = os.environ if environ is None else environ
     missing = [name for name in target.variables if not env.get(name)]
@@ -39,7 +39,7 @@ def _wants_only_new(environ: Mapping[str, str]) -> bool:
     return json_shapes.only_new(environ.get(json_shapes.VARIABLE, ""))
 
 
-def where(target: Target) -> str:
+def where(target: NotifyTarget) -> str:
     """Where a target is, without what may be secret: a program, a host, a kind of service."""
     if target.by == COMMAND:
         program = "sh" if target.command[:2] == ("sh", "-c") else target.command[0]
@@ -53,15 +53,15 @@ def where(target: Target) -> str:
 
 
 def send(
-    target: Target,
+    target: NotifyTarget,
     event: Event,
     delivery: str,
-    grip: Grip | None = None,
+    grip: Cancellation | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Tell a target of an event, once. Never raises."""
     env = os.environ if environ is None else environ
-    held = grip or Grip()
+    held = grip or Cancellation()
     lack = lacks(target, env)
     if lack:
         return Failed(lack, again=False)
@@ -75,7 +75,7 @@ def send(
         return Failed(f"cannot be told: {type(error).__name__}")
 
 
-def try_out(target: Target, environ: Mapping[str, str] | None = None) -> str:
+def try_out(target: NotifyTarget, environ: Mapping[str, str] | None = None) -> str:
     """Send a test to a target now; returns why it failed, or nothing if it went through."""
     delivery = f"test-{os.urandom(6).hex()}"
     outcome = send(target, message.trial(target.name), delivery, environ=environ)
@@ -83,7 +83,11 @@ def try_out(target: Target, environ: Mapping[str, str] | None = None) -> str:
 
 
 def _by_command(
-    target: Target, event: Event, delivery: str, grip: Grip, environ: Mapping[str, str]
+    target: NotifyTarget,
+    event: Event,
+    delivery: str,
+    grip: Cancellation,
+    environ: Mapping[str, str],
 ) -> Outcome:
     said = message.message(event, target.name, delivery, only_new=_wants_only_new(environ))
     env = {**environ, "HEADGATE_EVENT": said["event"], "HEADGATE_SUMMARY": said["summary"]}
@@ -93,7 +97,11 @@ def _by_command(
 
 
 def _by_webhook(
-    target: Target, event: Event, delivery: str, grip: Grip, environ: Mapping[str, str]
+    target: NotifyTarget,
+    event: Event,
+    delivery: str,
+    grip: Cancellation,
+    environ: Mapping[str, str],
 ) -> Outcome:
     url = target.url or environ[target.url_env].strip()
     said = message.message(event, target.name, delivery, only_new=_wants_only_new(environ))
@@ -111,7 +119,9 @@ def _by_webhook(
     return webhook.post(url, headers, body, timeout=timeout, grip=grip, environ=environ)
 
 
-def _by_apprise(target: Target, event: Event, grip: Grip, environ: Mapping[str, str]) -> Outcome:
+def _by_apprise(
+    target: NotifyTarget, event: Event, grip: Cancellation, environ: Mapping[str, str]
+) -> Outcome:
     url = target.apprise or environ[target.apprise_env].strip()
     said = {"url": url, "title": message.title(event), "body": message.summary(event)}
     argv = (sys.executable, "-P", "-c", _SERVICE)

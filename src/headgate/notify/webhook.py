@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from headgate.core.answers.retry_after import retry_after
 from headgate.core.times import NO_TIME, Seconds, seconds
-from headgate.notify.outcome import Failed, Grip, Outcome, Sent
+from headgate.notify.outcome import Cancellation, Failed, Outcome, Sent
 from headgate.usage.failed import Trouble, Unusable, explain
 from headgate.usage.fetch import split_url
 from headgate.usage.wire import Wire
@@ -37,7 +37,7 @@ def post(
     body: bytes,
     *,
     timeout: Seconds,
-    grip: Grip,
+    grip: Cancellation,
     environ: Mapping[str, str],
 ) -> Outcome:
     """Send it once. 2xx is success; what may pass by itself is worth another try."""

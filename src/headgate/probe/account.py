@@ -14,7 +14,7 @@ from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import show_seconds
 from headgate.core.times import NO_TIME, Seconds, seconds
 from headgate.errors import HeadgateError
-from headgate.probe.ask import Answer, Target, ask_together
+from headgate.probe.ask import ApiEndpoint, ProbeAnswer, ask_together
 
 _TOKENS = (16, 128)
 """How long an answer may be; the second if answers of the first length do not overlap."""
@@ -22,7 +22,7 @@ _PATIENCE = Seconds(300)
 """Beyond which nobody waits for a Retry-After."""
 
 
-class Terms(NamedTuple):
+class AccountProbeOptions(NamedTuple):
     """How far a probe goes, and how gently."""
 
     most: int = 8
@@ -36,7 +36,7 @@ class Terms(NamedTuple):
         return self.most * (self.most + 1) // 2 + 2 * self.most
 
 
-class Found(NamedTuple):
+class AccountProbeResult(NamedTuple):
     """What a probe of an account has found."""
 
     limit: int | None
@@ -52,7 +52,7 @@ class Found(NamedTuple):
 
 
 class _Level(NamedTuple):
-    answers: list[Answer]
+    answers: list[ProbeAnswer]
     refusal: Signal | None
 
     @property
@@ -67,8 +67,8 @@ class _Prober:
 
     def __init__(
         self,
-        target: Target,
-        terms: Terms,
+        target: ApiEndpoint,
+        terms: AccountProbeOptions,
         say: Callable[[str], None],
         sleep: Callable[[float], None],
     ) -> None:
@@ -95,7 +95,7 @@ class _Prober:
                 self._check(answer, count)
         return _Level(answers, refusal)
 
-    def _check(self, answer: Answer, count: int) -> None:
+    def _check(self, answer: ProbeAnswer, count: int) -> None:
         """Raise what is wrong with an answer that is neither yes nor a refusal."""
         if 200 <= answer.status < 300 and not (answer.signal and answer.signal.kind == OVERLOADED):
             return
@@ -131,17 +131,17 @@ class _Prober:
 
 
 def probe_account(
-    target: Target,
-    terms: Terms,
+    target: ApiEndpoint,
+    terms: AccountProbeOptions,
     *,
     say: Callable[[str], None],
     sleep: Callable[[float], None] = time.sleep,
-) -> Found:
+) -> AccountProbeResult:
     """Find out how many requests at once an account takes."""
     it = _Prober(target, terms, say, sleep)
     works, refusal, why = it.climb()
     if refusal is None:
-        return Found(None, works, confirmed=True, kind="", reasons=(why,), **_cost(it))
+        return AccountProbeResult(None, works, confirmed=True, kind="", reasons=(why,), **_cost(it))
     if not works:
         raise HeadgateError(
             f"{target.host[:80]} refused a single request ({refusal.kind}): "
@@ -149,11 +149,13 @@ def probe_account(
         )
     if refusal.kind != CONCURRENCY:
         why = f"{works} at once worked, then it was {refusal.kind}: that is no limit on how many"
-        return Found(None, works, confirmed=False, kind=refusal.kind, reasons=(why,), **_cost(it))
+        return AccountProbeResult(
+            None, works, confirmed=False, kind=refusal.kind, reasons=(why,), **_cost(it)
+        )
     return _confirm(it, works, refusal)
 
 
-def _confirm(it: _Prober, works: int, refusal: Signal) -> Found:
+def _confirm(it: _Prober, works: int, refusal: Signal) -> AccountProbeResult:
     """See that one below what was refused still works, when upstream wants to be asked again."""
     wait = max(it.terms.rest, seconds(refusal.retry_after or NO_TIME))
     reasons = [f"{works} at once were accepted, {works + 1} were not"]
@@ -170,7 +172,7 @@ def _confirm(it: _Prober, works: int, refusal: Signal) -> Found:
         else:
             works = max(1, works - 1)
             reasons.append(f"then {works + 1} were refused too: others use the account as well")
-    return Found(
+    return AccountProbeResult(
         works, works, confirmed=confirmed, kind=CONCURRENCY, reasons=(*reasons,), **_cost(it)
     )
 

@@ -45,7 +45,7 @@ APIS: Mapping[str, Api] = {
 }
 
 
-class Target:
+class ApiEndpoint:
     """Where to ask, what for, and as whom. Shows neither its path nor its key."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Target:
         return {"model": self.model, most: tokens, "stream": True, "messages": messages}
 
 
-class Answer(NamedTuple):
+class ProbeAnswer(NamedTuple):
     """What became of one request. Times are those of time.monotonic()."""
 
     sent: float
@@ -114,12 +114,14 @@ class Answer(NamedTuple):
     trouble: str = ""
 
 
-def ask_together(target: Target, count: int, tokens: int, timeout: Seconds) -> list[Answer]:
+def ask_together(
+    target: ApiEndpoint, count: int, tokens: int, timeout: Seconds
+) -> list[ProbeAnswer]:
     """Send so many requests in one moment, over connections that are there already."""
     request = target.request(tokens)
     ready = threading.Barrier(count)
     wires = [Wire(timeout) for _ in range(count)]
-    answers: list[Answer | None] = [None] * count
+    answers: list[ProbeAnswer | None] = [None] * count
 
     def ask(number: int) -> None:
         answers[number] = _ask(target, wires[number], request, ready)
@@ -136,7 +138,7 @@ def ask_together(target: Target, count: int, tokens: int, timeout: Seconds) -> l
     return [answer for answer in answers if answer is not None]
 
 
-def _ask(target: Target, wire: Wire, request: bytes, ready: threading.Barrier) -> Answer:
+def _ask(target: ApiEndpoint, wire: Wire, request: bytes, ready: threading.Barrier) -> ProbeAnswer:
     from http.client import HTTPResponse
 
     sent = time.monotonic()
@@ -157,12 +159,12 @@ def _ask(target: Target, wire: Wire, request: bytes, ready: threading.Barrier) -
         found = classify(
             Response(response.status, headers, body, target.provider), Seconds(time.time())
         )
-        return Answer(sent, ended, response.status, found)
+        return ProbeAnswer(sent, ended, response.status, found)
     except threading.BrokenBarrierError:
-        return Answer(sent, time.monotonic())
+        return ProbeAnswer(sent, time.monotonic())
     except Exception as error:  # noqa: BLE001 - whatever upstream does, it is told as a sentence
         why = explain(target.host[:80], error, wire.allowed).reason
-        return Answer(sent, time.monotonic(), trouble=why)
+        return ProbeAnswer(sent, time.monotonic(), trouble=why)
     finally:
         wire.close()
 

@@ -11,7 +11,7 @@ from headgate.probe.copies import Bounds, run_round
 from headgate.probe.search import Round, Search, fault, needs, worse
 
 
-class Terms(NamedTuple):
+class MachineProbeOptions(NamedTuple):
     """How far a probe goes."""
 
     most: int = 16
@@ -34,7 +34,7 @@ class Tried(NamedTuple):
     """Why it is too many; empty if it is not."""
 
 
-class Found(NamedTuple):
+class MachineProbeResult(NamedTuple):
     """What a probe of a machine has found."""
 
     recommended: int
@@ -44,11 +44,11 @@ class Found(NamedTuple):
 
 def probe_machine(
     argv: list[str],
-    terms: Terms,
+    terms: MachineProbeOptions,
     *,
     look: Callable[[], Host | None],
     say: Callable[[str], None],
-) -> Found:
+) -> MachineProbeResult:
     """Find out how many copies of a command this machine carries at once."""
     search, tried = Search(terms.most), list[Tried]()
     alone = best = Round((), Seconds(0), 0)
@@ -71,7 +71,7 @@ def probe_machine(
     if not search.good:
         why = tried[0].verdict if tried else "nothing was tried"
         raise HeadgateError(f"no limit can be recommended: with a single copy, {why}")
-    return Found(search.good, _reasons(search, tried, terms, look()), tuple(tried))
+    return MachineProbeResult(search.good, _reasons(search, tried, terms, look()), tuple(tried))
 
 
 def _alarm(look: Callable[[], Host | None], floor: int) -> Callable[[], str]:
@@ -93,7 +93,7 @@ def _figures(it: Round) -> str:
 
 
 def _reasons(
-    search: Search, tried: list[Tried], terms: Terms, host: Host | None
+    search: Search, tried: list[Tried], terms: MachineProbeOptions, host: Host | None
 ) -> tuple[str, ...]:
     """Why this number, in words."""
     rounds = {it.copies: it.round for it in tried if it.round is not None}

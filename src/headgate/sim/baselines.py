@@ -3,23 +3,23 @@
 import random
 from collections import deque
 
-from headgate.sim.governors import Job
-from headgate.sim.upstream import Answer, Upstream, Usage
+from headgate.sim.governors import SimulatedJob
+from headgate.sim.upstream import ProviderAnswer, Upstream, Usage
 
 
-class Line:
+class SimpleLine:
     """What the others have in common: a line in memory, seats counted, a cooldown."""
 
     def __init__(self, limit: int, cooldown: int = 0) -> None:
         self.limit = limit
         self._cooldown = cooldown
-        self._line: deque[Job] = deque()
-        self._flying: dict[int, Job] = {}
+        self._line: deque[SimulatedJob] = deque()
+        self._flying: dict[int, SimulatedJob] = {}
         self._sent: dict[int, int] = {}
         self._resting: deque[tuple[int, int]] = deque()
         self._paused = 0
 
-    def ask(self, job: Job, now: int) -> None:
+    def ask(self, job: SimulatedJob, now: int) -> None:
         """Join the line."""
         self._line.append(job)
 
@@ -33,7 +33,7 @@ class Line:
             found.append(job.id)
         return found
 
-    def _fits(self, job: Job, now: int) -> bool:
+    def _fits(self, job: SimulatedJob, now: int) -> bool:
         while self._resting and self._resting[0][0] <= now:
             self._resting.popleft()
         used = sum(other.weight for other in self._flying.values())
@@ -42,7 +42,7 @@ class Line:
     def accepted(self, id: int, now: int) -> None:
         """Nothing is learned from it."""
 
-    def refused(self, id: int, answer: Answer, now: int) -> int | None:
+    def refused(self, id: int, answer: ProviderAnswer, now: int) -> int | None:
         """Give the seat back; its agent backs off by itself."""
         self._flying.pop(id)
         self._sent.pop(id)
@@ -80,7 +80,7 @@ class Line:
         self._resting.clear()
 
 
-class Backoff(Line):
+class Backoff(SimpleLine):
     """No governor at all: clients that back off, each for itself, twice as long each time."""
 
     def __init__(self, seed: int) -> None:
@@ -88,7 +88,7 @@ class Backoff(Line):
         self._tries: dict[int, int] = {}
         self._dice = random.Random(seed)  # noqa: S311 - a simulation wants it repeatable
 
-    def refused(self, id: int, answer: Answer, now: int) -> int | None:
+    def refused(self, id: int, answer: ProviderAnswer, now: int) -> int | None:
         """Back off."""
         agent = self._flying[id].agent
         super().refused(id, answer, now)
@@ -101,14 +101,14 @@ class Backoff(Line):
         self._tries.pop(self._flying[id].agent, None)
 
 
-class Aimd(Line):
+class Aimd(SimpleLine):
     """Netflix's AIMD: a tenth less at each refusal, one more after each end at the limit."""
 
     def __init__(self, limit: int, cooldown: int) -> None:
         super().__init__(limit, cooldown)
         self._exact = float(limit)
 
-    def refused(self, id: int, answer: Answer, now: int) -> int | None:
+    def refused(self, id: int, answer: ProviderAnswer, now: int) -> int | None:
         """Cut."""
         self._exact = max(1.0, self._exact * 0.9)
         self.limit = int(self._exact)
@@ -121,14 +121,14 @@ class Aimd(Line):
             self.limit = int(self._exact)
 
 
-class Vegas(Line):
+class Vegas(SimpleLine):
     """Netflix's Vegas: the queue that the best latency would imply, kept between two bounds."""
 
     def __init__(self, limit: int, cooldown: int) -> None:
         super().__init__(limit, cooldown)
         self._best = 0
 
-    def refused(self, id: int, answer: Answer, now: int) -> int | None:
+    def refused(self, id: int, answer: ProviderAnswer, now: int) -> int | None:
         """Cut."""
         self.limit = max(1, self.limit - max(1, len(str(self.limit))))
         return super().refused(id, answer, now)
@@ -143,7 +143,7 @@ class Vegas(Line):
             self.limit = max(1, self.limit - 1)
 
 
-class Gradient(Line):
+class Gradient(SimpleLine):
     """Netflix's Gradient2: a long average of latency divided by the present one."""
 
     def __init__(self, limit: int, cooldown: int) -> None:
@@ -160,14 +160,14 @@ class Gradient(Line):
         self.limit = int(self._exact)
 
 
-class Oracle(Line):
+class Oracle(SimpleLine):
     """Knows all that the provider knows, at every moment."""
 
     def __init__(self, upstream: Upstream, delay: int) -> None:
         super().__init__(1_000_000)
         self._upstream = upstream
         self._delay = delay
-        self._on_the_way: deque[tuple[int, Job]] = deque()
+        self._on_the_way: deque[tuple[int, SimulatedJob]] = deque()
 
     def granted(self, now: int) -> list[int]:
         """Let in whoever fits, and note that he is on the way."""
@@ -175,7 +175,7 @@ class Oracle(Line):
         self.limit = 1_000_000
         return found
 
-    def _fits(self, job: Job, now: int) -> bool:
+    def _fits(self, job: SimulatedJob, now: int) -> bool:
         while self._on_the_way and self._on_the_way[0][0] < now - self._delay:
             self._on_the_way.popleft()
         coming = [other for _, other in self._on_the_way]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from headgate.core.named_tuple import NamedTuple
-from headgate.sim.baselines import Aimd, Backoff, Gradient, Line, Oracle, Vegas
+from headgate.sim.baselines import Aimd, Backoff, Gradient, Oracle, SimpleLine, Vegas
 from headgate.sim.governors import Governor, Headgate
 from headgate.sim.scenario import Scenario
 from headgate.sim.upstream import Upstream
@@ -77,10 +77,10 @@ GOVERNORS: dict[str, tuple[str, Maker]] = {
         _headgate(_told, "step-down"),
     ),
     "backoff": ("clients back off, each for itself", lambda _s, _u, seed, _x: Backoff(seed)),
-    "fixed-bare": ("fixed at the highest cap", lambda s, _u, _d, _x: Line(s.most)),
+    "fixed-bare": ("fixed at the highest cap", lambda s, _u, _d, _x: SimpleLine(s.most)),
     "fixed": (
         "fixed at the highest cap, cooldown 2 s",
-        lambda s, _u, _d, _x: Line(s.most, _COOLDOWN),
+        lambda s, _u, _d, _x: SimpleLine(s.most, _COOLDOWN),
     ),
     "aimd-bare": ("AIMD", lambda s, _u, _d, _x: Aimd(s.most, 0)),
     "aimd": ("AIMD, cooldown 2 s", lambda s, _u, _d, _x: Aimd(s.most, _COOLDOWN)),

@@ -22,10 +22,10 @@ from headgate.ledger import release, watch_duty
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals, upstream_state
-from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.ledger import Ledger, PoolResolver
 from headgate.ledger.transaction.rows import Member
-from headgate.sim.simulated_liveness import SimulatedCensus
-from headgate.sim.upstream import Answer, Usage
+from headgate.sim.simulated_liveness import SimulatedLiveness
+from headgate.sim.upstream import ProviderAnswer, Usage
 from headgate.store.memory import MemoryStore
 
 POOL = "provider"
@@ -39,7 +39,7 @@ _SIGNALS = {
 }
 
 
-class Job(NamedTuple):
+class SimulatedJob(NamedTuple):
     """A request that somebody wants to send."""
 
     id: int
@@ -58,7 +58,7 @@ class Governor(Protocol):
     def limit(self) -> int:
         """How many it would have in flight now, for the picture."""
 
-    def ask(self, job: Job, now: int) -> None:
+    def ask(self, job: SimulatedJob, now: int) -> None:
         """Somebody wants to send; he is told through `granted`."""
 
     def granted(self, now: int) -> list[int]:
@@ -67,7 +67,7 @@ class Governor(Protocol):
     def accepted(self, id: int, now: int) -> None:
         """Upstream has let a request in."""
 
-    def refused(self, id: int, answer: Answer, now: int) -> int | None:
+    def refused(self, id: int, answer: ProviderAnswer, now: int) -> int | None:
         """Upstream has not; in how long its agent may ask again, None for at once."""
 
     def ended(self, id: int, now: int, *, completed: bool) -> None:
@@ -120,8 +120,8 @@ class Headgate:
         self._open()
 
     def _open(self) -> None:
-        self._pages = Pages(self._declared)
-        self._census = SimulatedCensus("sim")
+        self._pages = PoolResolver(self._declared)
+        self._census = SimulatedLiveness("sim")
         with self._store.transaction(write=True) as tx:
             tx.add_member(
                 Member(id="sim", machine="sim", pid=1, pid_space="", joined=self._store.now())
@@ -154,7 +154,7 @@ class Headgate:
             self._plan = watch_duty.keep_watch(ledger, "sim", waiting=bool(ledger.lanes()))
         self._planned = now
 
-    def ask(self, job: Job, now: int) -> None:
+    def ask(self, job: SimulatedJob, now: int) -> None:
         """Ask for a seat."""
 
         def do(ledger: Ledger) -> None:
@@ -189,7 +189,7 @@ class Headgate:
         lease = self._leases[id]
         self._do(lambda ledger: apply_signals.report(ledger, Signal(ACCEPTED), lease=lease), now)
 
-    def refused(self, id: int, answer: Answer, now: int) -> int | None:
+    def refused(self, id: int, answer: ProviderAnswer, now: int) -> int | None:
         """Report a refusal, and give the seat back."""
         lease = self._leases.pop(id)
         wait = None if answer.retry_after is None else Ms(answer.retry_after)
@@ -233,7 +233,7 @@ class Headgate:
     def restart(self, now: int) -> None:
         """Bury everybody, and begin again on the same rows."""
         self._census.end("sim")
-        self._do(lambda ledger: release.bury(ledger, "sim"), now)
+        self._do(lambda ledger: release.remove_dead_member(ledger, "sim"), now)
         self._granted.clear()
         self._leases.clear()
         self._plan = watch_duty.NOTHING

@@ -26,7 +26,7 @@ ENDS = ("exit", "cancelled", "cut")
 """Each `enter` is followed by exactly one of these."""
 
 
-class Line(NamedTuple):
+class JournalLine(NamedTuple):
     """One event. The counts are those right after it."""
 
     n: int
@@ -63,15 +63,15 @@ class Journal:
 
     def __init__(self, path: Path | str | None = None, *, keep: int = 100_000) -> None:
         self.written = 0
-        self._lines: deque[Line] = deque(maxlen=keep)
+        self._lines: deque[JournalLine] = deque(maxlen=keep)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._file = None if path is None else os.open(path, flags, 0o644)
 
-    def write(self, event: str, at: int, **fields: Any) -> Line:  # noqa: ANN401 - those of `Line`
+    def write(self, event: str, at: int, **fields: Any) -> JournalLine:  # noqa: ANN401 - those of `Line`
         """Add a line."""
         self.written += 1
         mono = round(time.monotonic_ns() / 1e6, 3)
-        line = Line(
+        line = JournalLine(
             n=self.written, ts=mono, wall=round(time.time(), 3), at=at, event=event, **fields
         )
         self._lines.append(line)
@@ -83,9 +83,9 @@ class Journal:
                 sys.stderr.write(f"headgate: the log ends here, it cannot be written: {error}\n")
         return line
 
-    def lines(self, after: int = 0) -> list[Line]:
+    def lines(self, after: int = 0) -> list[JournalLine]:
         """The lines that are kept, from a number on."""
-        found: list[Line] = []
+        found: list[JournalLine] = []
         for line in reversed(self._lines):
             if line.n <= after:
                 break
@@ -103,19 +103,19 @@ class Journal:
             self._file = None
 
 
-def line_of(fields: Mapping[str, Any]) -> Line:
+def line_of(fields: Mapping[str, Any]) -> JournalLine:
     """A line as `/sim/log` or the file has it."""
-    return Line(**fields)
+    return JournalLine(**fields)
 
 
-def read(path: Path | str) -> list[Line]:
+def read(path: Path | str) -> list[JournalLine]:
     """The lines of a file, without a last one that was not finished."""
     whole = Path(path).read_text(encoding="utf-8").split("\n")[:-1]
     return [line_of(json.loads(line)) for line in whole]
 
 
 def most_at_once(
-    lines: Iterable[Line], model: str | None = None, *, account: str | None = None
+    lines: Iterable[JournalLine], model: str | None = None, *, account: str | None = None
 ) -> int:
     """How many requests of one account (and model) were inside at the fullest moment."""
     return max(
@@ -130,7 +130,7 @@ def most_at_once(
     )
 
 
-def excess(lines: Iterable[Line]) -> int:
+def excess(lines: Iterable[JournalLine]) -> int:
     """How far over a cap it would have gone at worst, had the provider not refused; 0: never."""
     return max(
         (
@@ -142,7 +142,7 @@ def excess(lines: Iterable[Line]) -> int:
     )
 
 
-def refusals(lines: Iterable[Line]) -> dict[str, int]:
+def refusals(lines: Iterable[JournalLine]) -> dict[str, int]:
     """How many requests were refused, kind by kind."""
     found: dict[str, int] = {}
     for line in lines:

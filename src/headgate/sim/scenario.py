@@ -26,7 +26,7 @@ from typing import Any
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import shown
 from headgate.errors import ConfigError
-from headgate.sim.upstream import Plan, Steps
+from headgate.sim.upstream import ProviderPlan, Steps
 
 FOLDER = Path(__file__).with_name("scenarios")
 KINDS = ("steady", "moving", "humans", "odd")
@@ -62,7 +62,7 @@ class Scenario(NamedTuple):
     kind: str
     hours: float
     agents: Agents
-    plan: Plan
+    plan: ProviderPlan
     humans: tuple[float, float] | None = None
     """Others take between none and so many seats, and change their mind every so many seconds."""
     walk: tuple[float, float, float] | None = None
@@ -81,7 +81,7 @@ class Scenario(NamedTuple):
         """How many milliseconds it takes."""
         return round(self.hours * 3_600_000)
 
-    def planned(self, seed: int, *, penalty: bool) -> Plan:
+    def planned(self, seed: int, *, penalty: bool) -> ProviderPlan:
         """The plan, with its random parts drawn for this seed."""
         plan = self.plan if penalty else self.plan._replace(penalty=0)
         dice = random.Random(seed * 7_919 + 11)  # noqa: S311 - a simulation wants it repeatable
@@ -145,7 +145,7 @@ class _Reader:
     def scenario(self, name: str, document: Mapping[str, Any]) -> Scenario:
         top = dict(document)
         agents = self._table(top.pop("agents", {}), "agents", set(Agents._fields))
-        provider = self._table(top.pop("provider", {}), "provider", set(Plan._fields))
+        provider = self._table(top.pop("provider", {}), "provider", set(ProviderPlan._fields))
         known = {"title", "kind", "hours", "humans", "walk", "governors", "restart", "told"}
         self._table(top, "", {*known, "only_usage"})
         if top.get("kind", "odd") not in KINDS:
@@ -165,7 +165,9 @@ class _Reader:
             kind=top.get("kind", "odd"),
             hours=hours,
             agents=self._agents(agents),
-            plan=Plan(**{key: self._plan_value(key, said) for key, said in provider.items()}),
+            plan=ProviderPlan(
+                **{key: self._plan_value(key, said) for key, said in provider.items()}
+            ),
             humans=(pair[0], pair[1]) if pair else None,
             walk=(walk[0], walk[1], walk[2]) if walk else None,
             governors=int(self._number(top.get("governors", 1), "governors", 1, 10)),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from headgate.ledger.transaction.rows import Member
 
 
-class SimulatedCensus:
+class SimulatedLiveness:
     """The members of a made-up world. They join and end when they are told to.
 
     A member has the same two pipes as a real one: `life` is open in its process and in every

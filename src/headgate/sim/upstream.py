@@ -17,7 +17,7 @@ Steps = tuple[tuple[int, float], ...]
 NEVER = 2**62
 
 
-class Plan(NamedTuple):
+class ProviderPlan(NamedTuple):
     """How a provider behaves."""
 
     cap: Steps = ((0, 4),)
@@ -56,7 +56,7 @@ class Plan(NamedTuple):
     """Caps of single models, beside the one of the account."""
 
 
-class Answer(NamedTuple):
+class ProviderAnswer(NamedTuple):
     """What the provider says to a request."""
 
     kind: str
@@ -78,7 +78,7 @@ class Usage(NamedTuple):
 class Upstream:
     """One account at one provider."""
 
-    def __init__(self, plan: Plan, seed: int = 0) -> None:
+    def __init__(self, plan: ProviderPlan, seed: int = 0) -> None:
         self.plan = plan
         self.punished_until = 0
         self.refused = 0
@@ -132,15 +132,15 @@ class Upstream:
             return False
         return self.counted(now) + load + weight <= self.cap(now)
 
-    def ask(self, now: int, session: int, model: str = "", tokens: int = 0) -> Answer:
+    def ask(self, now: int, session: int, model: str = "", tokens: int = 0) -> ProviderAnswer:
         """Let a request in, or refuse it."""
         self._forget(now)
         plan = self.plan
         for start, end in plan.quota:
             if start <= now < end:
-                return Answer("quota", retry_after=end - now)
+                return ProviderAnswer("quota", retry_after=end - now)
         if self._random.random() < at(plan.overload, now):
-            return Answer("overloaded")
+            return ProviderAnswer("overloaded")
         if plan.rpm and len(self._requests) >= plan.rpm:
             return self._refuse("rate", now, self._requests[0] + 60_000 - now)
         if plan.tpm and sum(n for _, n in self._tokens) + tokens > plan.tpm and self._tokens:
@@ -155,7 +155,7 @@ class Upstream:
         self._requests.append(now)
         if tokens:
             self._tokens.append((now, tokens))
-        return Answer("accepted", plan.slowdown if self.punished(now) else 1.0)
+        return ProviderAnswer("accepted", plan.slowdown if self.punished(now) else 1.0)
 
     def leave(self, now: int, session: int, *, cancelled_for: int = 0) -> None:
         """A request has ended; or was cancelled so long before it would have."""
@@ -197,11 +197,11 @@ class Upstream:
         """When the next ended request is no longer counted."""
         return min((when for when, _, _ in self._leaving), default=NEVER)
 
-    def _refuse(self, kind: str, now: int, retry_after: int | None) -> Answer:
+    def _refuse(self, kind: str, now: int, retry_after: int | None) -> ProviderAnswer:
         self.refused += 1
         if self.plan.penalty:
             self.punished_until = max(self.punished_until, now + self.plan.penalty)
-        return Answer(kind, retry_after=retry_after)
+        return ProviderAnswer(kind, retry_after=retry_after)
 
     def _count(self, now: int, model: str, change: int) -> None:
         self._load += change

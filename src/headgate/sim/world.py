@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 
 from headgate.core.named_tuple import NamedTuple
-from headgate.sim.governors import Governor, Job
+from headgate.sim.governors import Governor, SimulatedJob
 from headgate.sim.scenario import Scenario
-from headgate.sim.upstream import Answer, Upstream, Usage
+from headgate.sim.upstream import ProviderAnswer, Upstream, Usage
 
 DELAY = 50
 """Milliseconds a request travels."""
@@ -73,8 +73,8 @@ class World:
         self._now = 0
         self._events: list[tuple[int, int, str, int]] = []
         self._order = 0
-        self._jobs: dict[int, Job] = {}
-        self._answers: dict[int, Answer] = {}
+        self._jobs: dict[int, SimulatedJob] = {}
+        self._answers: dict[int, ProviderAnswer] = {}
         self._flights: dict[int, _Flight] = {}
         self._asked_at: dict[int, int] = {}
         self._length: dict[int, int] = {}
@@ -162,7 +162,7 @@ class World:
         self._next_id += 1
         model, weight = self._model[agent]
         urgent = agent < agents.urgent * agents.number
-        job = Job(
+        job = SimulatedJob(
             id=self._next_id,
             agent=agent,
             model=model,

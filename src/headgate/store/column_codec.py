@@ -34,7 +34,7 @@ from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
 from headgate.errors import StoreCorruptError
-from headgate.ledger.transaction.rows import Lease
+from headgate.ledger.transaction.rows import LeaseRow
 
 _AFTER, _STARTING, _ADOPTED = "after", "starting", "adopted"
 _FIRST_TIME = 2
@@ -199,14 +199,14 @@ def write_job(job: Job) -> Columns:
     return named
 
 
-def read_lease(row: Sequence[Any]) -> Lease:
+def read_lease(row: Sequence[Any]) -> LeaseRow:
     """A row of `lease`, whose columns are in the order of the fields."""
     *first, cancel, sent, state, tokens, job, life = row
     end, answer = read_end_request(cancel), read_answer(state)
-    return Lease._make((*first, end, sent, answer, tokens, job, life))
+    return LeaseRow._make((*first, end, sent, answer, tokens, job, life))
 
 
-def write_lease(lease: Lease) -> tuple[Any, ...]:
+def write_lease(lease: LeaseRow) -> tuple[Any, ...]:
     """A row of `lease`."""
     *first, cancel, sent, answer, tokens, job, life = lease
     return (*first, write_end_request(cancel), sent, write_answer(answer), tokens, job, life)

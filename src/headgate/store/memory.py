@@ -10,17 +10,17 @@ from headgate.core.admission.next_in_line import Order
 from headgate.core.admission.pools import Tuned
 from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import (
+    EventRow,
     Expected,
-    Happening,
     Held,
-    History,
+    HoldHistory,
     Lane,
-    Lease,
+    LeaseRow,
     Member,
     Rest,
     Ticket,
 )
-from headgate.store.memory_jobs import JobRows
+from headgate.store.memory_jobs import MemoryJobRows
 from headgate.store.sorted_places import Ordered
 
 _EVENTS = 10_000
@@ -76,7 +76,7 @@ class _Transaction:
             self._lock.release()
 
 
-class _Rows(JobRows):
+class _Rows(MemoryJobRows):
     """All tables, and what undoes the changes of the transaction that is open."""
 
     def __init__(self) -> None:
@@ -93,13 +93,13 @@ class _Rows(JobRows):
         self._lines: dict[int, Ordered] = {}
         self._tickets: dict[int, Ticket] = {}
         self._by_member: dict[tuple[str, str], int] = {}
-        self._leases: dict[int, Lease] = {}
+        self._leases: dict[int, LeaseRow] = {}
         self._held: dict[tuple[str, str, str], tuple[int, int]] = {}
         self._chained: dict[int, None] = {}
         self._rests: list[Rest] = []
-        self._history: dict[str, History] = {}
+        self._history: dict[str, HoldHistory] = {}
         self._members: dict[str, Member] = {}
-        self._events: deque[Happening] = deque()
+        self._events: deque[EventRow] = deque()
 
     def undo_all(self) -> None:
         """Take back every change of the open transaction, last first."""
@@ -223,11 +223,11 @@ class _Rows(JobRows):
     def count_tickets_of(self, member: str) -> int:
         return sum(count for (_, who), count in self._by_member.items() if who == member)
 
-    def add_lease(self, row: Lease) -> None:
+    def add_lease(self, row: LeaseRow) -> None:
         self._undo.append((self._remove_lease, (row.id,)))
         self._insert_lease(row)
 
-    def _insert_lease(self, row: Lease) -> None:
+    def _insert_lease(self, row: LeaseRow) -> None:
         self._leases[row.id] = row
         if row.chain:
             self._chained[row.id] = None
@@ -241,7 +241,7 @@ class _Rows(JobRows):
         else:
             self._hold(row, -1)
 
-    def _hold(self, row: Lease, change: int) -> None:
+    def _hold(self, row: LeaseRow, change: int) -> None:
         group = (row.machine, row.key, row.cls)
         seats, leases = self._held.get(group, (0, 0))
         if leases + change:
@@ -249,32 +249,32 @@ class _Rows(JobRows):
         else:
             self._held.pop(group, None)
 
-    def drop_lease(self, id: int) -> Lease | None:
+    def drop_lease(self, id: int) -> LeaseRow | None:
         row = self._leases.get(id)
         if row is not None:
             self._undo.append((self._insert_lease, (row,)))
             self._remove_lease(id)
         return row
 
-    def lease(self, id: int) -> Lease | None:
+    def lease(self, id: int) -> LeaseRow | None:
         return self._leases.get(id)
 
-    def leases(self, after: int, most: int) -> list[Lease]:
+    def leases(self, after: int, most: int) -> list[LeaseRow]:
         return [self._leases[id] for id in sorted(self._leases) if id > after][:most]
 
-    def leases_of(self, member: str) -> list[Lease]:
+    def leases_of(self, member: str) -> list[LeaseRow]:
         return [row for row in self._leases.values() if row.member == member]
 
-    def family(self, chain: int) -> list[Lease]:
+    def family(self, chain: int) -> list[LeaseRow]:
         return [row for row in self.families() if row.chain == chain]
 
-    def families(self) -> list[Lease]:
+    def families(self) -> list[LeaseRow]:
         return sorted((self._leases[id] for id in self._chained), key=lambda r: (r.chain, r.id))
 
-    def recent(self, since: Ms) -> list[Lease]:
+    def recent(self, since: Ms) -> list[LeaseRow]:
         return [row for row in self._leases.values() if row.granted > since]
 
-    def job_leases(self) -> list[Lease]:
+    def job_leases(self) -> list[LeaseRow]:
         return [self._leases[id] for id in sorted(self._leases) if self._leases[id].job]
 
     def held(self) -> list[Held]:
@@ -283,7 +283,7 @@ class _Rows(JobRows):
             for (machine, key, cls), (seats, leases) in self._held.items()
         ]
 
-    def change_lease(self, row: Lease) -> None:
+    def change_lease(self, row: LeaseRow) -> None:
         if self.drop_lease(row.id) is not None:
             self.add_lease(row)
 
@@ -303,7 +303,7 @@ class _Rows(JobRows):
         self._rests = rests
 
     def learn_hold(self, key: str, held: Ms) -> None:
-        self._set(self._history, key, self._history.get(key, History()).learn(held))
+        self._set(self._history, key, self._history.get(key, HoldHistory()).learn(held))
 
     def usual_hold(self, keys: Iterable[str]) -> float | None:
         rows = (self._history.get(key) for key in keys)
@@ -319,11 +319,11 @@ class _Rows(JobRows):
     def members(self) -> list[Member]:
         return sorted(self._members.values(), key=lambda row: (row.joined, row.id))
 
-    def add_event(self, row: Happening) -> None:
+    def add_event(self, row: EventRow) -> None:
         self._last_event += 1
         self._events.append(row._replace(id=self._last_event))
         self._undo.append((self._events.pop, ()))
 
-    def events(self, after: int, most: int, work: int) -> list[Happening]:
+    def events(self, after: int, most: int, work: int) -> list[EventRow]:
         rows = [row for row in self._events if row.id > after and work in (0, row.work)]
         return rows[max(0, len(rows) - most) :] if after < 0 else rows[:most]

@@ -12,7 +12,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class JobRows:
+class MemoryJobRows:
     """The tables of jobs, and how a change to any table is undone."""
 
     def __init__(self) -> None:

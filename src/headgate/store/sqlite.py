@@ -23,7 +23,7 @@ from headgate.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
-from headgate.ledger.transaction.rows import Happening
+from headgate.ledger.transaction.rows import EventRow
 from headgate.store.machine import machine_id, uptime_ms
 from headgate.store.migrate import Layout, layout, migrate
 from headgate.store.schema import Migration, migrations
@@ -176,7 +176,7 @@ class SqliteStore:
             rows.set_note(f"unreadable:{name}", text)
             words = "the store's clock cannot be read: it was set anew, by the wall clock"
             rows.add_event(
-                Happening(
+                EventRow(
                     id=0,
                     at=start,
                     kind="unreadable",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headgate.core.times import Ms
-from headgate.ledger.transaction.rows import History
+from headgate.ledger.transaction.rows import HoldHistory
 from headgate.store.schema import queries
 from headgate.store.sql_rows.session import Row, Statement
 
@@ -99,7 +99,7 @@ class SqliteTables:
 
     def _learn_holds(self, key: str, holds: Sequence[Ms]) -> None:
         found = self._one("history", key)
-        history = History._make(found) if found else History()
+        history = HoldHistory._make(found) if found else HoldHistory()
         for held in holds:
             history = history.learn(held)
         self._do("learn_hold", key, *history)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from headgate import config
 from headgate.config.profiles import all_profiles
 from headgate.core.admission.pools import parse_view
-from headgate.core.agents.agent_watch import Terms, Verdict, Vigil, fit_to_show
+from headgate.core.agents.agent_watch import AgentWatch, RunLimits, WatchVerdict, fit_to_show
 from headgate.core.agents.find_profile import Profile, find, resume, session
 from headgate.core.answers.signals import Signal
-from headgate.core.jobs.job import End, Outcome, command, exit_text, load
+from headgate.core.jobs.job import AttemptOutcome, End, command, exit_text, load
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
 from headgate.errors import HeadgateError, HoldExpiredError
@@ -44,7 +44,7 @@ _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 class Asked(NamedTuple):
     """Somebody wants the program to end: it was cancelled, or held its seats for too long."""
 
-    outcome: Outcome
+    outcome: AttemptOutcome
     code: str
     text: str
 
@@ -55,14 +55,14 @@ class Stopped(NamedTuple):
     signal: str
 
 
-Cause = Verdict | Asked | Stopped
+Cause = WatchVerdict | Asked | Stopped
 """Why a runner ends the program that it looks after."""
 
 
-class Watch(NamedTuple):
+class WatchedOutput(NamedTuple):
     """What a runner has to know of the program that it looks after."""
 
-    vigil: Vigil
+    vigil: AgentWatch
     tail: Tail
     log: int
     log_size: int
@@ -119,7 +119,7 @@ class Runner:
                 traceback.print_exc()
                 self._end_program(taken.lease, None, Seconds(0))
                 text = fit_to_show(f"headgate's own error: {type(error).__name__}: {error}")
-                how = End(Outcome.LOST, "runner_error", text)
+                how = End(AttemptOutcome.LOST, "runner_error", text)
             adopt = False
             going_on = worker if self._stopped is None else ""
             taken = crew.finish(taken.lease, how, going_on, self._end)
@@ -137,7 +137,7 @@ class Runner:
             log = open_log(path)
         except OSError as error:
             text = f"cannot write its log {path}: {error.strerror}"
-            return End(Outcome.FAILED, "no_log", fit_to_show(text))
+            return End(AttemptOutcome.FAILED, "no_log", fit_to_show(text))
         _redirect(log)
         profile = find(spec.argv, self._gate.profiles())
         argv = command(spec, job.key)
@@ -152,9 +152,9 @@ class Runner:
             what = argv[0] if error.filename != spec.cwd else f"in {spec.cwd}"
             text = fit_to_show(f"cannot start {what}: {error.strerror}")
             code = 127 if isinstance(error, FileNotFoundError) else 126
-            return End(Outcome.FAILED, "cannot_start", text, exit_text(code, 0))
+            return End(AttemptOutcome.FAILED, "cannot_start", text, exit_text(code, 0))
         vigil = self._vigil(spec, profile, job.key)
-        watch = Watch(vigil, Tail(path), log, self._gate.job_terms.log_size)
+        watch = WatchedOutput(vigil, Tail(path), log, self._gate.job_terms.log_size)
         try:
             verdict = self._watch(taken, watch, child, spec)
             self._clear_up(taken, child, spec)
@@ -170,10 +170,10 @@ class Runner:
             "HEADGATE_STORE": self._gate.url,
         }
 
-    def _vigil(self, spec: "Spec", profile: Profile, key: str, age: Ms = NO_TIME) -> Vigil:
+    def _vigil(self, spec: "Spec", profile: Profile, key: str, age: Ms = NO_TIME) -> AgentWatch:
         said: dict[str, Any] = dict(spec.terms)
-        terms: Terms = self._gate.job_terms.vigil._replace(**said)
-        vigil = Vigil(
+        terms: RunLimits = self._gate.job_terms.vigil._replace(**said)
+        vigil = AgentWatch(
             profile=profile,
             terms=terms,
             rules=self._gate.rules(),
@@ -183,7 +183,9 @@ class Runner:
         vigil.session = session(profile, spec.argv)
         return vigil
 
-    def _watch(self, taken: Taken, watch: Watch, child: Child, spec: "Spec") -> Cause | None:
+    def _watch(
+        self, taken: Taken, watch: WatchedOutput, child: Child, spec: "Spec"
+    ) -> Cause | None:
         """Look after the program until it has ended; why it was made to, or None."""
         known = False
         while child.status is None:
@@ -202,7 +204,7 @@ class Runner:
                 return why
         return None
 
-    def _feed(self, taken: Taken, watch: Watch, *, to_end: bool = False) -> None:
+    def _feed(self, taken: Taken, watch: WatchedOutput, *, to_end: bool = False) -> None:
         """Read what is new in the log; what it says about capacity is told at once."""
         trim(watch.log, watch.log_size)
         vigil, before = watch.vigil, watch.vigil.session
@@ -223,7 +225,7 @@ class Runner:
         self._told[what] = (_now(), until)
         return True
 
-    def _catch_up(self, taken: Taken, watch: Watch) -> None:
+    def _catch_up(self, taken: Taken, watch: WatchedOutput) -> None:
         """Read what another runner has read before, perhaps not to its end.
 
         What is over was told, or is of no use any more; a refusal that still holds is told again.
@@ -257,21 +259,21 @@ class Runner:
         if child is not None:
             child.reap()
 
-    def _judge(self, child: Child, vigil: Vigil, why: Cause | None) -> End:
+    def _judge(self, child: Child, vigil: AgentWatch, why: Cause | None) -> End:
         """How the attempt ended."""
         code = os.waitstatus_to_exitcode(child.status) if child.status is not None else 0
         code, number = (code, 0) if code >= 0 else (0, -code)
         exits = exit_text(code, number)
-        ended = End(Outcome.DONE, "exit", "exit 0", exit=exits, session=vigil.session)
+        ended = End(AttemptOutcome.DONE, "exit", "exit 0", exit=exits, session=vigil.session)
         caused = why or vigil.outcome(code, number)
         if caused is not None:
             return _as_caused(ended, caused)
         if number:
             name = signal.Signals(number).name if number in _NAMES else f"signal {number}"
             text = f"killed by {name}"
-            return ended._replace(outcome=Outcome.FAILED, code="signal", text=text)
+            return ended._replace(outcome=AttemptOutcome.FAILED, code="signal", text=text)
         if code:
-            return ended._replace(outcome=Outcome.FAILED, text=f"exit {code}")
+            return ended._replace(outcome=AttemptOutcome.FAILED, text=f"exit {code}")
         return ended
 
     def _look_after(self, taken: Taken) -> End:
@@ -283,7 +285,7 @@ class Runner:
         profile = find(spec.argv, self._gate.profiles())
         age = Seconds(time.time()) - self._gate.jobs.attempts(job.id)[-1].started
         vigil = self._vigil(spec, profile, job.key, max(NO_TIME, ms(age)))
-        watch = Watch(vigil, Tail(path), log, self._gate.job_terms.log_size)
+        watch = WatchedOutput(vigil, Tail(path), log, self._gate.job_terms.log_size)
         self._catch_up(taken, watch)
         why: Cause | None = None
         while self._gate.crew.programs(lease):
@@ -298,7 +300,7 @@ class Runner:
         self._feed(taken, watch, to_end=True)
         watch.close()
         text = "its runner was killed, so nobody knows how it ended"
-        lost = End(Outcome.LOST, "lost", text, session=vigil.session)
+        lost = End(AttemptOutcome.LOST, "lost", text, session=vigil.session)
         caused = why or vigil.outcome(1, 0)
         return lost if caused is None else _as_caused(lost, caused)
 
@@ -308,8 +310,8 @@ _NAMES = {int(number) for number in signal.valid_signals()}
 
 def _asked(why: HeadgateError) -> Asked:
     if isinstance(why, HoldExpiredError):
-        return Asked(Outcome.OVERDUE, MAX_HOLD, str(why))
-    return Asked(Outcome.CANCELLED, "cancelled", str(why))
+        return Asked(AttemptOutcome.OVERDUE, MAX_HOLD, str(why))
+    return Asked(AttemptOutcome.CANCELLED, "cancelled", str(why))
 
 
 def _as_caused(ended: End, cause: Cause) -> End:
@@ -319,9 +321,9 @@ def _as_caused(ended: End, cause: Cause) -> End:
             return ended._replace(outcome=cause.outcome, code=cause.code, text=cause.text)
         case Stopped():
             text = f"its runner was stopped by {cause.signal}"
-            return ended._replace(outcome=Outcome.LOST, code="stopped", text=text)
-        case Verdict():
-            outcome = Outcome.PARKED if cause.park else Outcome.FAILED
+            return ended._replace(outcome=AttemptOutcome.LOST, code="stopped", text=text)
+        case WatchVerdict():
+            outcome = AttemptOutcome.PARKED if cause.park else AttemptOutcome.FAILED
             return ended._replace(outcome=outcome, code=cause.code, text=cause.text)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 _LONGEST = 64 * 1024
 
 
-class Nursery:
+class ForkServer:
     """The worker's end of it."""
 
     def __init__(self, run: Callable[[dict[str, Any]], None]) -> None:

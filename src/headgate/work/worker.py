@@ -15,7 +15,7 @@ from headgate.gate import Gate
 from headgate.notify import Notifier
 from headgate.work import log_file
 from headgate.work.attempt import run_order, warm
-from headgate.work.fork_server import Nursery
+from headgate.work.fork_server import ForkServer
 
 _TICK = Seconds(1.0)
 _ASK_AGAIN = Seconds(5.0)
@@ -40,7 +40,7 @@ class Worker:
     def __init__(self, places: Places, say: Callable[[Event], None]) -> None:
         self._places = places
         warm(Path(places.config) if places.config else config.find())
-        self._nursery = Nursery(run_order)
+        self._nursery = ForkServer(run_order)
         self._gate = Gate.open(places.store, config=places.config)
         self._crew = self._gate.crew
         self._folder: Path = self._gate.jobs.folder

@@ -158,7 +158,7 @@ def _decide(head: Head, use: Use, now: Ms, waiting: "_Waiting") -> Granted | Blo
     return Blocked(head, reasons)
 
 
-class Outcome:
+class PassOutcome:
     """What a pass has decided so far."""
 
     def __init__(self) -> None:

@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from headgate.core.host.pressure import (
     AGENT_MEMORY,
-    Care,
     Host,
+    PressureLimits,
     auto_floor,
     auto_limit,
     auto_source,
@@ -151,7 +151,7 @@ class Pool(NamedTuple):
     usage: UsageSource | None = None
     observe: tuple[str, ...] = ()
     rates: Rates = Rates()
-    care: Care | None = None
+    care: PressureLimits | None = None
     """When the machine itself is too strained for more; None if nobody cares."""
     unread: tuple[Unread, ...] = ()
     """What is kept about it and cannot be read."""
@@ -177,7 +177,7 @@ COOLDOWN = Ms(2_000)
 DEFAULTS: Mapping[str, Declared] = {HOST: Declared(limit=3), "*/claude-opus-*": Declared(limit=4)}
 
 
-class Book:
+class PoolSet:
     """Every pool there is at this moment, and which of them a piece of work sits in."""
 
     def __init__(self, pools: Mapping[str, Pool]) -> None:
@@ -185,7 +185,7 @@ class Book:
         self.unread = tuple(pool for pool in self.pools.values() if pool.unread)
         """Those about which something is kept that cannot be read."""
         self._of: dict[str, tuple[Pool, ...]] = {}
-        self._views: dict[str, Book] = {}
+        self._views: dict[str, PoolSet] = {}
 
     def of(self, key: str) -> tuple[Pool, ...]:
         """The pools that work with this key sits in, by name."""
@@ -195,7 +195,7 @@ class Book:
             self._of[key] = found
         return found
 
-    def under(self, view: str) -> "Book":
+    def under(self, view: str) -> "PoolSet":
         """The same pools as seen by someone whose HEADGATE_LIMITS is this."""
         if not view:
             return self
@@ -214,16 +214,16 @@ class Book:
                     unread=(),
                     fixed=False,
                 )
-            found = self._views[view] = Book(pools)
+            found = self._views[view] = PoolSet(pools)
         return found
 
 
-def book(
+def resolve_pools(
     declared: Mapping[str, Declared],
     tuned: Iterable[Tuned],
     defaults: Declared = NOTHING,
     host: Host | None = None,
-) -> Book:
+) -> PoolSet:
     """Lay what was set by hand over the file, and the file over the defaults.
 
     `host` is what the machine has, for a limit that follows from it.
@@ -234,7 +234,7 @@ def book(
     said = declared.get(HOST)
     if said is not None:
         pools[HOST] = _hosted(pools[HOST], said, by_hand.get(HOST), host)
-    return Book(pools)
+    return PoolSet(pools)
 
 
 def _hosted(pool: Pool, said: Declared, tuned: Tuned | None, host: Host | None) -> Pool:
@@ -251,7 +251,7 @@ def _hosted(pool: Pool, said: Declared, tuned: Tuned | None, host: Host | None) 
         pool = pool._replace(configured_limit=number)
         if tuned is None or tuned.limit is None:
             pool = pool._replace(limit=number, most=number, source=source)
-    care = Care(floor or 0, said.load_ceiling or 0.0, expected)
+    care = PressureLimits(floor or 0, said.load_ceiling or 0.0, expected)
     return pool._replace(care=care) if care.memory_floor or care.load_ceiling else pool
 
 

@@ -8,7 +8,7 @@ from headgate.core.learning import control_law
 from headgate.core.learning.control_law import Pace, Step
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import MOST
-from headgate.core.rate_limits import Meter
+from headgate.core.rate_limits import RateMeter
 from headgate.core.times import Ms
 
 _NO_PACE = Pace()
@@ -54,7 +54,7 @@ class Use:
         self.pending: dict[str, int] = {}
         self.probing: set[str] = set()
         self.paces: dict[str, Pace] = {}
-        self.meters: dict[str, Meter] = {}
+        self.meters: dict[str, RateMeter] = {}
         self.hosts: dict[str, Host] = {}
         self.starting: dict[str, int] = {}
 
@@ -97,7 +97,9 @@ class Use:
         pool, place, seats, tokens = need
         self.take(place, cls, seats)
         if pool.rates != NO_RATES:
-            self.meters[place] = rate_limits.charge(self.meters.get(place, Meter()), tokens, now)
+            self.meters[place] = rate_limits.charge(
+                self.meters.get(place, RateMeter()), tokens, now
+            )
         if pool.learned is not None:
             self.pending[place] = self.pending.get(place, 0) + 1
         if seats <= 0:
@@ -118,7 +120,7 @@ def blocked_by(need: Need, cls: str, use: Use, now: Ms) -> Reason | None:
     if not pool.bounded:
         return None
     if pool.rates != NO_RATES:
-        at, what = rate_limits.opens(use.meters.get(place, Meter()), pool.rates, tokens, now)
+        at, what = rate_limits.opens(use.meters.get(place, RateMeter()), pool.rates, tokens, now)
         if at > now:
             return Reason(
                 code="spacing" if what == "spacing" else "rate",

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from headgate.core.agents.output_lines import look
 from headgate.core.agents.profile import Profile
-from headgate.core.agents.run_limits import Terms
+from headgate.core.agents.run_limits import RunLimits
 from headgate.core.answers.answer_rules import Rule
 from headgate.core.answers.classify import classify_line
 from headgate.core.answers.signals import REFUSALS, Signal
@@ -26,7 +26,7 @@ from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import show_duration
 from headgate.core.times import NO_TIME, Ms, Seconds
 
-__all__ = ["Terms", "Verdict", "Vigil"]
+__all__ = ["AgentWatch", "RunLimits", "WatchVerdict"]
 
 _BURST = Ms(250)
 """For how many milliseconds text after a refusal belongs to it."""
@@ -41,7 +41,7 @@ _SECRET = re.compile(
 )
 
 
-class Verdict(NamedTuple):
+class WatchVerdict(NamedTuple):
     """Why an agent must be ended, or how its end is to be judged."""
 
     code: str
@@ -49,13 +49,13 @@ class Verdict(NamedTuple):
     park: bool = False
 
 
-class Vigil:
+class AgentWatch:
     """The watch over one run of an agent."""
 
     def __init__(
         self,
         profile: Profile,
-        terms: Terms,
+        terms: RunLimits,
         rules: Sequence[Rule],
         provider: str,
         started_ms: Ms,
@@ -74,7 +74,7 @@ class Vigil:
         self._since: Ms | None = None
         self._refusal = ""
         self._by_event = False
-        self._told: Verdict | None = None
+        self._told: WatchVerdict | None = None
         self.session = ""
         self.tool_calls = 0
         self.refused_at: Ms | None = None
@@ -107,7 +107,7 @@ class Vigil:
             self._since = self.refused_at = self.retry_after = None
         return signal
 
-    def verdict(self, now: Ms) -> Verdict | None:
+    def verdict(self, now: Ms) -> WatchVerdict | None:
         """Why the agent must be ended now; None if it may go on."""
         self._told = self._judge(now)
         return self._told
@@ -126,7 +126,7 @@ class Vigil:
             times.append(self._given_up())
         return max(now, min(times)) if times else None
 
-    def outcome(self, code: int, signal: int) -> Verdict | None:
+    def outcome(self, code: int, signal: int) -> WatchVerdict | None:
         """How its end is to be judged: by the last verdict, as a refusal, or (None) by its code."""
         told = self._told  # some agents exit with 0 when they are ended
         if told and (not told.park or self._since is not None):
@@ -141,7 +141,7 @@ class Vigil:
         verdict = self._parked("it ended without progress")
         return verdict._replace(park=self._terms.park)
 
-    def _judge(self, now: Ms) -> Verdict | None:
+    def _judge(self, now: Ms) -> WatchVerdict | None:
         terms = self._terms
         stale = terms.stale_after is not None and now >= self._heard + terms.stale_after
         if terms.park and self._since is not None and (stale or now >= self._given_up()):
@@ -149,22 +149,24 @@ class Vigil:
         if terms.same_tool_calls is not None and self._same >= terms.same_tool_calls:
             name = self._tool.partition("#")[0]
             text = f"it made the same call of {name} {self._same} times in a row"
-            return Verdict("tool_loop", f"{text}; same_tool_calls is {terms.same_tool_calls}")
+            return WatchVerdict("tool_loop", f"{text}; same_tool_calls is {terms.same_tool_calls}")
         if terms.max_tool_calls is not None and self.tool_calls > terms.max_tool_calls:
             text = f"it made {self.tool_calls} tool calls"
-            return Verdict("tool_calls", f"{text}; max_tool_calls is {terms.max_tool_calls}")
+            return WatchVerdict("tool_calls", f"{text}; max_tool_calls is {terms.max_tool_calls}")
         if terms.stale_after is not None and stale:
             text = f"it wrote nothing for {show_duration(now - self._heard)}"
-            return Verdict("stale", f"{text}; stale_after is {show_duration(terms.stale_after)}")
+            return WatchVerdict(
+                "stale", f"{text}; stale_after is {show_duration(terms.stale_after)}"
+            )
         if terms.max_runtime is not None and now >= self._started + terms.max_runtime:
             text = f"it ran for {show_duration(now - self._started)}"
             shown = show_duration(terms.max_runtime)
-            return Verdict("max_runtime", f"{text}; max_runtime is {shown}")
+            return WatchVerdict("max_runtime", f"{text}; max_runtime is {shown}")
         return None
 
-    def _parked(self, what: str) -> Verdict:
+    def _parked(self, what: str) -> WatchVerdict:
         text = f"upstream refused it ({self._refusal}), and {what}"
-        return Verdict("rate_limited", text, park=True)
+        return WatchVerdict("rate_limited", text, park=True)
 
     def _given_up(self) -> Ms:
         """From when on a suspect that shows no progress is taken to do nothing but retry."""

@@ -11,15 +11,15 @@ from fnmatch import fnmatchcase
 
 from headgate.core.agents.command_wrappers import unwrap
 from headgate.core.agents.output_lines import read
-from headgate.core.agents.profile import GENERIC, Profile, Seen, Tool
+from headgate.core.agents.profile import GENERIC, OutputLine, Profile, Tool
 from headgate.core.agents.resume_command import SESSION, resume
 from headgate.core.key_patterns import parse_key
 from headgate.errors import UsageError
 
 __all__ = [
     "GENERIC",
+    "OutputLine",
     "Profile",
-    "Seen",
     "Tool",
     "find",
     "key",

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from hashlib import blake2b
 
-from headgate.core.agents.profile import Profile, Seen, Tool
+from headgate.core.agents.profile import OutputLine, Profile, Tool
 from headgate.core.agents.resume_command import SESSION
 from headgate.core.answers.classify import classify_line
 from headgate.core.answers.signals import REFUSALS
@@ -20,10 +20,10 @@ _LONGEST_EVENT = 2**20
 _LONGEST_TEXT = 2_000
 _MOST_CALLS = 100
 _ODD = re.compile(r"[^\w.:/-]+")
-_BLANK = Seen()
+_BLANK = OutputLine()
 
 
-def read(profile: Profile, line: str) -> Seen:
+def read(profile: Profile, line: str) -> OutputLine:
     """What a line tells, by the built-in rules for refusals."""
     seen = look(profile, line)[1]
     if seen.progress:
@@ -33,11 +33,11 @@ def read(profile: Profile, line: str) -> Seen:
     return seen
 
 
-def look(profile: Profile, line: str) -> tuple[bool, Seen]:
+def look(profile: Profile, line: str) -> tuple[bool, OutputLine]:
     """Whether a line is an event, and what it tells as long as it is no refusal."""
     if profile.kind and line[:200].lstrip()[:1] == "{":
         if len(line) > _LONGEST_EVENT:
-            return True, Seen(progress=True)  # nobody reports a retry in a megabyte
+            return True, OutputLine(progress=True)  # nobody reports a retry in a megabyte
         try:
             event = json.loads(line)
         except (ValueError, RecursionError):
@@ -54,12 +54,12 @@ def look(profile: Profile, line: str) -> tuple[bool, Seen]:
         found = _compiled((profile.session_line,))[0].match(text)
         session = _session(found[1]) if found else ""
     retries = any(pattern.match(text) for pattern in _compiled(profile.retries))
-    return False, Seen(not retries, "", session)
+    return False, OutputLine(not retries, "", session)
 
 
-def _event(profile: Profile, event: dict[str, object], kind: str) -> Seen:
+def _event(profile: Profile, event: dict[str, object], kind: str) -> OutputLine:
     told = (_session(_at(event, path)) for path in profile.session)
-    return Seen(
+    return OutputLine(
         _is_one(profile.progress, kind) and not any(_holds(event, test) for test in profile.unless),
         " ".join(_calls(profile.tools, event, kind)),
         next(filter(None, told), ""),

@@ -97,7 +97,7 @@ class Profile(NamedTuple):
     """Variables that point it at `{url}`."""
 
 
-class Seen(NamedTuple):
+class OutputLine(NamedTuple):
     """What one line of output tells."""
 
     progress: bool = False

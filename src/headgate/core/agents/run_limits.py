@@ -10,7 +10,7 @@ CALL = Ms(2_700)
 """How long a tool call takes, thinking included: 200 of them are about nine minutes."""
 
 
-class Terms(NamedTuple):
+class RunLimits(NamedTuple):
     """When an agent is ended, whatever it does. None is never."""
 
     patience: Ms = Ms(90_000)
@@ -25,10 +25,10 @@ class Terms(NamedTuple):
     """Whether a refused agent is ended and its job parked."""
 
 
-class JobTerms(NamedTuple):
+class JobPolicy(NamedTuple):
     """What becomes of a job. None is never."""
 
-    vigil: Terms = Terms()
+    vigil: RunLimits = RunLimits()
     attempts: int = 10
     backoff: Ms = Ms(5_000)
     """How long a parked job waits the first time, if upstream does not say."""
@@ -45,14 +45,14 @@ class JobTerms(NamedTuple):
     """Whether the youngest job of the lowest priority is parked when memory is nearly gone."""
 
 
-def judge(terms: Terms | JobTerms) -> list[str]:
+def warnings(terms: RunLimits | JobPolicy) -> list[str]:
     """What these terms would do to healthy agents, a sentence for each setting."""
-    return [f"{name}: {text}" for name, text in judgements(terms)]
+    return [f"{name}: {text}" for name, text in harmful_settings(terms)]
 
 
-def judgements(terms: Terms | JobTerms) -> Iterator[tuple[str, str]]:
+def harmful_settings(terms: RunLimits | JobPolicy) -> Iterator[tuple[str, str]]:
     """The settings that would end healthy agents, each with what is wrong with it."""
-    vigil = terms.vigil if isinstance(terms, JobTerms) else terms
+    vigil = terms.vigil if isinstance(terms, JobPolicy) else terms
     patience, stale, runtime, calls, same, _ = vigil
     if patience < 30_000:
         text = f"refusals often ask for a longer wait than {show_duration(patience)}"

@@ -23,7 +23,7 @@ _HTTP_DATE = re.compile(
 )
 
 
-class Meter(NamedTuple):
+class RateHeader(NamedTuple):
     """What upstream says is left of one allowance; None where it does not say."""
 
     limit: int | None
@@ -32,16 +32,16 @@ class Meter(NamedTuple):
     """Milliseconds until it is full again."""
 
 
-class Meters(NamedTuple):
+class RateHeaders(NamedTuple):
     """The allowances that the headers of an answer speak of."""
 
-    requests: Meter | None = None
-    tokens: Meter | None = None
-    input_tokens: Meter | None = None
-    output_tokens: Meter | None = None
+    requests: RateHeader | None = None
+    tokens: RateHeader | None = None
+    input_tokens: RateHeader | None = None
+    output_tokens: RateHeader | None = None
 
 
-def meters(headers: Mapping[str, str], now: Seconds) -> Meters | None:
+def rate_headers(headers: Mapping[str, str], now: Seconds) -> RateHeaders | None:
     """What the headers of an answer say is left; None if nothing."""
     found = allowances(lowered(headers), now)
     return found if any(found) else None
@@ -127,15 +127,17 @@ _ALLOWANCES = (
 )
 
 
-def allowances(headers: Mapping[str, str], now: Seconds | None) -> Meters:
+def allowances(headers: Mapping[str, str], now: Seconds | None) -> RateHeaders:
     """What these headers (their names in lower case) say is left."""
-    return Meters._make(_meter(headers, names, now) for names in _ALLOWANCES)
+    return RateHeaders._make(_meter(headers, names, now) for names in _ALLOWANCES)
 
 
-def _meter(headers: Mapping[str, str], names: tuple[str, ...], now: Seconds | None) -> Meter | None:
+def _meter(
+    headers: Mapping[str, str], names: tuple[str, ...], now: Seconds | None
+) -> RateHeader | None:
     for name in names:
         limit, left = (_count(headers.get(name.format(what))) for what in ("limit", "remaining"))
-        found = Meter(limit, left, _wait(headers.get(name.format("reset")), now))
+        found = RateHeader(limit, left, _wait(headers.get(name.format("reset")), now))
         if any(figure is not None for figure in found):
             return found
     return None

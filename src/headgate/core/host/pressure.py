@@ -43,7 +43,7 @@ class Host(NamedTuple):
     """The load of the last minute, per core; None where nobody tells."""
 
 
-class Care(NamedTuple):
+class PressureLimits(NamedTuple):
     """When nothing more may start on a machine. 0 stands for never."""
 
     memory_floor: int = 0
@@ -52,7 +52,7 @@ class Care(NamedTuple):
     """What a program is expected to take that has just started; 0 if nobody has said."""
 
 
-class Strain(NamedTuple):
+class Pressure(NamedTuple):
     """Why nothing more may start: a code, and the figures in words."""
 
     code: str
@@ -79,7 +79,7 @@ def auto_floor(host: Host) -> int:
     return min(host.memory // 20, _FLOOR)
 
 
-def judge(care: Care, host: Host, starting: int = 0) -> Strain | None:
+def judge(care: PressureLimits, host: Host, starting: int = 0) -> Pressure | None:
     """Why nothing more may start while so many are just starting; None if something may."""
     ahead = starting * care.agent_memory
     floor = care.memory_floor
@@ -90,16 +90,16 @@ def judge(care: Care, host: Host, starting: int = 0) -> Strain | None:
         vain = f", which is more than it has in all ({show_size(host.memory)})"
         more = vain if floor > host.memory else ""
         note = f"{show_size(host.free)} free{less}, below its floor of {show_size(floor)}{more}"
-        return Strain(MEMORY_LOW, note)
+        return Pressure(MEMORY_LOW, note)
     if care.load_ceiling and host.load is not None and host.load > care.load_ceiling:
         said = f"a load of {host.load:.1f} per core, above its ceiling of {care.load_ceiling:g}"
-        return Strain(LOAD_HIGH, said)
+        return Pressure(LOAD_HIGH, said)
     return None
 
 
-def in_danger(care: Care, host: Host) -> Strain | None:
+def in_danger(care: PressureLimits, host: Host) -> Pressure | None:
     """Whether memory is so low that what runs already is in danger: below half of the floor."""
     if not care.memory_floor or host.free * 2 >= care.memory_floor:
         return None
     half = show_size(care.memory_floor // 2)
-    return Strain(MEMORY_LOW, f"{show_size(host.free)} free, below half of its floor ({half})")
+    return Pressure(MEMORY_LOW, f"{show_size(host.free)} free, below half of its floor ({half})")

@@ -10,7 +10,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from headgate.core.jobs.states import Effect, Event, State, Timer, transition
+from headgate.core.jobs.states import Effect, JobEvent, State, Timer, transition
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms
 
@@ -77,7 +77,7 @@ class Job(NamedTuple):
     adopted: bool = False
 
 
-class Outcome(Enum):
+class AttemptOutcome(Enum):
     """How an attempt ended. What follows for the job depends on how often it may be tried."""
 
     DONE = "its program did what it should"
@@ -91,7 +91,7 @@ class Outcome(Enum):
 class End(NamedTuple):
     """How an attempt ended, as a code and a sentence; `exit` is `code:signal` if it is known."""
 
-    outcome: Outcome
+    outcome: AttemptOutcome
     code: str
     text: str
     exit: str = ""
@@ -117,7 +117,7 @@ def submitted(job: Job, now: Ms) -> Job:
     return _timed(_set(job, Effect.EXPIRY_BEGINS, now), now)
 
 
-def change(job: Job, event: Event, now: Ms, why: Why = _NOTHING) -> Job:
+def change(job: Job, event: JobEvent, now: Ms, why: Why = _NOTHING) -> Job:
     """A job after an event. `why` is told where the state does not say enough by itself."""
     step = transition(job.state, event)
     job = job._replace(state=step.to, adopted=False)

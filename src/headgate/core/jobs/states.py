@@ -124,7 +124,7 @@ _TRAITS = {
 }
 
 
-class Event(Enum):
+class JobEvent(Enum):
     """What can happen to a job."""
 
     WAIT = "other jobs have to be done first"
@@ -182,38 +182,38 @@ _PARKED = _to(State.PARKED, Effect.IN_VAIN, Effect.NO_EXPIRY)
 _ENTERED = _to(State.QUEUED, Effect.EXPIRY_BEGINS)
 _AGAIN = _to(State.HELD, Effect.AFRESH)
 
-TRANSITIONS: Mapping[tuple[State, Event], Transition] = {
-    (State.HELD, Event.WAIT): _to(State.AFTER, Effect.NO_EXPIRY),
-    (State.HELD, Event.ENTER): _ENTERED,
-    (State.HELD, Event.NEED_FAILED): _FAILED,
-    (State.HELD, Event.CANCEL): _CANCELLED,
-    (State.HELD, Event.EXPIRE): _EXPIRED,
-    (State.AFTER, Event.WAIT): _to(State.AFTER),
-    (State.AFTER, Event.ENTER): _ENTERED,
-    (State.AFTER, Event.NEED_FAILED): _FAILED,
-    (State.AFTER, Event.HOLD): _to(State.HELD),
-    (State.AFTER, Event.CANCEL): _CANCELLED,
-    (State.QUEUED, Event.GRANT): _to(State.STARTING),
-    (State.QUEUED, Event.FALL_BACK): _to(State.QUEUED),
-    (State.QUEUED, Event.HOLD): _to(State.HELD),
-    (State.QUEUED, Event.CANCEL): _CANCELLED,
-    (State.QUEUED, Event.EXPIRE): _EXPIRED,
-    (State.BACKOFF, Event.COME_BACK): _to(State.QUEUED),
-    (State.BACKOFF, Event.HOLD): _to(State.HELD),
-    (State.BACKOFF, Event.CANCEL): _CANCELLED,
-    (State.PARKED, Event.COME_BACK): _to(State.QUEUED),
-    (State.PARKED, Event.HOLD): _to(State.HELD),
-    (State.PARKED, Event.CANCEL): _CANCELLED,
-    (State.STARTING, Event.BEGIN): _to(
+TRANSITIONS: Mapping[tuple[State, JobEvent], Transition] = {
+    (State.HELD, JobEvent.WAIT): _to(State.AFTER, Effect.NO_EXPIRY),
+    (State.HELD, JobEvent.ENTER): _ENTERED,
+    (State.HELD, JobEvent.NEED_FAILED): _FAILED,
+    (State.HELD, JobEvent.CANCEL): _CANCELLED,
+    (State.HELD, JobEvent.EXPIRE): _EXPIRED,
+    (State.AFTER, JobEvent.WAIT): _to(State.AFTER),
+    (State.AFTER, JobEvent.ENTER): _ENTERED,
+    (State.AFTER, JobEvent.NEED_FAILED): _FAILED,
+    (State.AFTER, JobEvent.HOLD): _to(State.HELD),
+    (State.AFTER, JobEvent.CANCEL): _CANCELLED,
+    (State.QUEUED, JobEvent.GRANT): _to(State.STARTING),
+    (State.QUEUED, JobEvent.FALL_BACK): _to(State.QUEUED),
+    (State.QUEUED, JobEvent.HOLD): _to(State.HELD),
+    (State.QUEUED, JobEvent.CANCEL): _CANCELLED,
+    (State.QUEUED, JobEvent.EXPIRE): _EXPIRED,
+    (State.BACKOFF, JobEvent.COME_BACK): _to(State.QUEUED),
+    (State.BACKOFF, JobEvent.HOLD): _to(State.HELD),
+    (State.BACKOFF, JobEvent.CANCEL): _CANCELLED,
+    (State.PARKED, JobEvent.COME_BACK): _to(State.QUEUED),
+    (State.PARKED, JobEvent.HOLD): _to(State.HELD),
+    (State.PARKED, JobEvent.CANCEL): _CANCELLED,
+    (State.STARTING, JobEvent.BEGIN): _to(
         State.RUNNING, Effect.ATTEMPT, Effect.FIRST_START, Effect.NO_EXPIRY
     ),
-    (State.STARTING, Event.RETURN): _to(State.QUEUED),
-    (State.STARTING, Event.PARK): _PARKED,
-    (State.STARTING, Event.FAIL): _FAILED,
-    (State.STARTING, Event.CANCEL): _CANCELLED,
-    (State.RUNNING, Event.ADOPT): _to(State.RUNNING, Effect.ADOPTED),
-    (State.RUNNING, Event.SUCCEED): _to(State.DONE, Effect.ENDED, Effect.NO_EXPIRY),
-    (State.RUNNING, Event.TRY_LATER): _to(
+    (State.STARTING, JobEvent.RETURN): _to(State.QUEUED),
+    (State.STARTING, JobEvent.PARK): _PARKED,
+    (State.STARTING, JobEvent.FAIL): _FAILED,
+    (State.STARTING, JobEvent.CANCEL): _CANCELLED,
+    (State.RUNNING, JobEvent.ADOPT): _to(State.RUNNING, Effect.ADOPTED),
+    (State.RUNNING, JobEvent.SUCCEED): _to(State.DONE, Effect.ENDED, Effect.NO_EXPIRY),
+    (State.RUNNING, JobEvent.TRY_LATER): _to(
         State.BACKOFF,
         Effect.IN_VAIN,
         Effect.FAILURE,
@@ -221,20 +221,20 @@ TRANSITIONS: Mapping[tuple[State, Event], Transition] = {
         Effect.NEW_SESSION,
         Effect.NO_EXPIRY,
     ),
-    (State.RUNNING, Event.FAIL): _FAILED,
-    (State.RUNNING, Event.PARK): _PARKED,
-    (State.RUNNING, Event.REQUEUE): _to(State.QUEUED, Effect.IN_VAIN, Effect.NO_EXPIRY),
-    (State.RUNNING, Event.LOSE): _to(State.LOST, Effect.ENDED, Effect.NO_EXPIRY),
-    (State.RUNNING, Event.CANCEL): _CANCELLED,
-    (State.DONE, Event.RETRY): _AGAIN,
-    (State.FAILED, Event.RETRY): _AGAIN,
-    (State.CANCELLED, Event.RETRY): _AGAIN,
-    (State.EXPIRED, Event.RETRY): _AGAIN,
-    (State.LOST, Event.RETRY): _AGAIN,
+    (State.RUNNING, JobEvent.FAIL): _FAILED,
+    (State.RUNNING, JobEvent.PARK): _PARKED,
+    (State.RUNNING, JobEvent.REQUEUE): _to(State.QUEUED, Effect.IN_VAIN, Effect.NO_EXPIRY),
+    (State.RUNNING, JobEvent.LOSE): _to(State.LOST, Effect.ENDED, Effect.NO_EXPIRY),
+    (State.RUNNING, JobEvent.CANCEL): _CANCELLED,
+    (State.DONE, JobEvent.RETRY): _AGAIN,
+    (State.FAILED, JobEvent.RETRY): _AGAIN,
+    (State.CANCELLED, JobEvent.RETRY): _AGAIN,
+    (State.EXPIRED, JobEvent.RETRY): _AGAIN,
+    (State.LOST, JobEvent.RETRY): _AGAIN,
 }
 
 
-def transition(state: State, event: Event) -> Transition:
+def transition(state: State, event: JobEvent) -> Transition:
     """What an event does to a job in a state; an error if it cannot happen there."""
     found = TRANSITIONS.get((state, event))
     if found is None:

@@ -13,8 +13,14 @@ from headgate.core.learning.control_law import Bar, Learned, Pace, Sent
 from headgate.core.learning.usage_readings import LAGS, SETTLES, Sight
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import FOREVER, MOST
-from headgate.core.rate_limits import Meter, Slot
-from headgate.core.stored_text.formats import Line, Lines, Listed, Shape, Unreadable
+from headgate.core.rate_limits import RateMeter, RateSlot
+from headgate.core.stored_text.formats import (
+    FieldLine,
+    FieldLines,
+    JsonList,
+    StoredText,
+    Unreadable,
+)
 from headgate.core.times import Ms
 
 _STREAK = 6
@@ -36,7 +42,7 @@ class Sighting(NamedTuple):
     at: int
 
 
-class Strained(NamedTuple):
+class StoredPressure(NamedTuple):
     """How strained it was within one set of processes: what a `Host` says, and when."""
 
     space: str
@@ -102,7 +108,7 @@ def _pace(it: Pace) -> bool:
     return min(it.clean, it.after) >= 0 and min(it.clean_spread, it.after_spread) >= 0
 
 
-def _meter(it: Meter) -> bool:
+def _meter(it: RateMeter) -> bool:
     charged = all(slot.requests >= 0 and slot.tokens >= 0 for slot in it.slots)
     return charged and min(it.rpm, it.tpm) >= 0
 
@@ -123,19 +129,21 @@ def _marks(them: tuple[Mark, ...]) -> bool:
     return all(it.pool and it.level >= 0 and 0 <= it.flags <= _FLAGS for it in them)
 
 
-LEARNED = Shape(Listed(Learned), _learned)
-PACE = Shape(Line(Pace, " ".join(["{:.9g}"] * len(Pace._fields))), _pace)
-METER = Shape(Listed(Meter), _meter)
-SIGHT = Shape(Listed(Sight), _sight)
-SIGHTINGS = Shape(Lines(Sighting, "{}|{}={}@{}", ","), _sightings)
-STRAINED = Shape(Lines(Strained, "{}={},{},{:g},{:.3f}@{}", ";"))
-OVERTAKEN = Shape(
-    Lines(Overtaken, "{}={}", ","), lambda them: all(it.place for it in them), size=1024
+LEARNED = StoredText(JsonList(Learned), _learned)
+PACE = StoredText(FieldLine(Pace, " ".join(["{:.9g}"] * len(Pace._fields))), _pace)
+METER = StoredText(JsonList(RateMeter), _meter)
+SIGHT = StoredText(JsonList(Sight), _sight)
+SIGHTINGS = StoredText(FieldLines(Sighting, "{}|{}={}@{}", ","), _sightings)
+STRAINED = StoredText(FieldLines(StoredPressure, "{}={},{},{:g},{:.3f}@{}", ";"))
+OVERTAKEN = StoredText(
+    FieldLines(Overtaken, "{}={}", ","), lambda them: all(it.place for it in them), size=1024
 )
-RESET = Shape(Line(Reset, "{} {}"))
-GATED = Shape(Lines(Gated, "{}", ","), lambda them: all(is_pattern(it.pool) for it in them))
-_MARK_LINES = Lines(Mark, "{}={}/{}/{}", ",")
-_MARKS = Shape(_MARK_LINES, _marks, size=1024)
+RESET = StoredText(FieldLine(Reset, "{} {}"))
+GATED = StoredText(
+    FieldLines(Gated, "{}", ","), lambda them: all(is_pattern(it.pool) for it in them)
+)
+_MARK_LINES = FieldLines(Mark, "{}={}/{}/{}", ",")
+_MARKS = StoredText(_MARK_LINES, _marks, size=1024)
 
 DEAR_PACE = Pace(served=MOST, clean=8, after=8, after_mean=1.0)
 """Refusals are taken to be punished, and no request that was served buys a try."""
@@ -147,9 +155,9 @@ def fixed(limit: int) -> Learned:
     return Learned(limit, limit, sure=0, bars=(bar,), heard=True, answered=True)
 
 
-def full_meter(now: Ms) -> Meter:
+def full_meter(now: Ms) -> RateMeter:
     """This minute is used up."""
-    return Meter(now, (Slot(now // 1_000, MOST, _TOKENS),))
+    return RateMeter(now, (RateSlot(now // 1_000, MOST, _TOKENS),))
 
 
 def careful_sight(now: int, until: int) -> Sight:
@@ -166,9 +174,9 @@ def everywhere(now: int) -> tuple[Sighting, ...]:
     return (Sighting(UNKNOWN, UNKNOWN, MOST, now),)
 
 
-def worst(now: int) -> tuple[Strained, ...]:
+def worst(now: int) -> tuple[StoredPressure, ...]:
     """Nothing is free, and the load is beyond any ceiling."""
-    return (Strained(UNKNOWN, memory=0, free=0, cores=1.0, load=float(MOST), at=now),)
+    return (StoredPressure(UNKNOWN, memory=0, free=0, cores=1.0, load=float(MOST), at=now),)
 
 
 def cut_off(at: int, now: int) -> bool:

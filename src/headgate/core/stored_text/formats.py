@@ -59,7 +59,7 @@ class Unreadable(NamedTuple):
         return "another version wrote it"
 
 
-class Form(Protocol[T]):
+class TextForm(Protocol[T]):
     """How values of one type are written."""
 
     exact: bool
@@ -72,11 +72,11 @@ class Form(Protocol[T]):
         """The value of a text; raises ValueError or OverflowError if it has none."""
 
 
-class Shape(Generic[T]):
+class StoredText(Generic[T]):
     """One kind of text: its form, and which values of that form can be."""
 
     def __init__(
-        self, form: Form[T], sound: Callable[[T], bool] = lambda _: True, *, size: int = 64
+        self, form: TextForm[T], sound: Callable[[T], bool] = lambda _: True, *, size: int = 64
     ) -> None:
         self._form = form
         self._sound = sound
@@ -105,7 +105,7 @@ class Shape(Generic[T]):
         return value if self._sound(value) else Unreadable(text)
 
 
-class Listed(Generic[T]):
+class JsonList(Generic[T]):
     """A JSON list of the fields. It ends with a bracket, so it can be told if it was cut off."""
 
     exact = True
@@ -124,7 +124,7 @@ class Listed(Generic[T]):
         return value
 
 
-class Line(Generic[T]):
+class FieldLine(Generic[T]):
     """The fields in a template, as in `{} {:.3f}`.
 
     A text that its value would not be written as is none of these: so no blank, zero or comma too
@@ -173,11 +173,11 @@ class Line(Generic[T]):
         return re.compile(pattern, re.ASCII), readers
 
 
-class Lines(Generic[T]):
+class FieldLines(Generic[T]):
     """Several lines, with a mark between them."""
 
     def __init__(self, kind: type[T], template: str, between: str) -> None:
-        self._line = Line(kind, template)
+        self._line = FieldLine(kind, template)
         self._between = between
         self.exact = self._line.exact
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from headgate.core.admission.seats import Reason
 from headgate.core.host import pressure
-from headgate.core.host.pressure import Care, Host
+from headgate.core.host.pressure import Host, PressureLimits
 from headgate.core.key_patterns import HOST
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
@@ -25,7 +25,7 @@ _CACHED = ("inactive_file", "active_file", "slab_reclaimable")
 _MOST_TEXT = 65_536
 
 
-class Gauge:
+class HostGauge:
     """Looks at most once a second, and remembers."""
 
     def __init__(self, root: Path = _ROOT) -> None:
@@ -43,7 +43,9 @@ class Gauge:
         return self._seen
 
 
-def strained(care: Care | None, host: Host | None, *, danger: bool = False) -> Reason | None:
+def strained(
+    care: PressureLimits | None, host: Host | None, *, danger: bool = False
+) -> Reason | None:
     """Why nothing more may start; or, with `danger`, why what runs already is in danger."""
     if care is None or host is None:
         return None

@@ -8,7 +8,7 @@ from headgate.core.times import Seconds
 from headgate.gate.transactions.operation import Operation, Participant
 from headgate.ledger import release
 from headgate.ledger.learning import upstream_state
-from headgate.ledger.transaction.ledger import Ledger, Pages
+from headgate.ledger.transaction.ledger import Ledger, PoolResolver
 from headgate.store.base import Store
 from headgate.store.machine import machine_id, pid_space
 
@@ -19,10 +19,10 @@ _EVERY = Seconds(1.0)
 _MOST = 10_000
 
 
-class Watchtower(Participant):
+class ProcessScan(Participant):
     """Counts the foreign agents of the pools that say how to know them."""
 
-    def __init__(self, pages: Pages, store: Store) -> None:
+    def __init__(self, pages: PoolResolver, store: Store) -> None:
         self._pages = pages
         self._store = store
         self._next = 0.0

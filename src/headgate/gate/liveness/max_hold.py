@@ -5,29 +5,29 @@ from functools import partial
 
 from headgate.core.admission.lease_events import EndCause, EndRequest
 from headgate.core.times import Seconds
-from headgate.gate.liveness.member_pipes import Roll
+from headgate.gate.liveness.member_pipes import MemberRegistry
 from headgate.gate.liveness.process_marks import end, programs
 from headgate.gate.transactions.group_commit import Transactor
 from headgate.ledger import release
 from headgate.ledger.transaction.ledger import Ledger
-from headgate.ledger.transaction.rows import Lease
+from headgate.ledger.transaction.rows import LeaseRow
 
 _GRACE = Seconds(10)
 
 
-def end_orphans(transactor: Transactor, roll: Roll) -> None:
+def end_orphans(transactor: Transactor, roll: MemberRegistry) -> None:
     """End what holds seats beyond `max_hold` without a process of ours to end it.
 
     The seats are freed by the end of the programs, and by nothing else.
     """
     for mark, lease in transactor.read(_overdue):
         text = "held longer than its pool's max_hold, with no process of headgate left to end it"
-        transactor.run(partial(note, id=lease.id, text=text))
+        transactor.run(partial(record_end, id=lease.id, text=text))
         find = partial(programs, roll, lease, mark)
         threading.Thread(target=end, args=(find, _GRACE), daemon=True).start()
 
 
-def _overdue(ledger: Ledger) -> list[tuple[str, Lease]]:
+def _overdue(ledger: Ledger) -> list[tuple[str, LeaseRow]]:
     if not any(pool.max_hold for pool in ledger.book.pools.values()):
         return []
     found = []
@@ -44,7 +44,7 @@ def _overdue(ledger: Ledger) -> list[tuple[str, Lease]]:
     return found
 
 
-def note(ledger: Ledger, id: int, text: str) -> None:
+def record_end(ledger: Ledger, id: int, text: str) -> None:
     """Remember why a lease is being ended; whoever asked for that before is not forgotten."""
     lease = ledger.tx.lease(id)
     if lease is not None:

@@ -29,7 +29,7 @@ _OLD = 3600
 _ID = r"[0-9A-Za-z_-]{1,64}"
 
 
-class FolderRoll:
+class PipeRegistry:
     """The members of a store that has a folder. Makes this process one of them."""
 
     def __init__(self, folder: Path) -> None:
@@ -161,7 +161,7 @@ class FolderRoll:
 _AT_HOME: dict[str, Callable[[], None]] = {}
 
 
-class HomeRoll:
+class LocalRegistry:
     """The members of a store that lives in this process: they live and die with it."""
 
     wake_fd = -1
@@ -213,4 +213,4 @@ class HomeRoll:
         return [member.id for member, _ in members if member.id not in _AT_HOME]
 
 
-Roll = FolderRoll | HomeRoll
+MemberRegistry = PipeRegistry | LocalRegistry

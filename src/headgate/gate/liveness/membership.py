@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 
 from headgate import __version__
-from headgate.gate.liveness.member_pipes import Roll
+from headgate.gate.liveness.member_pipes import MemberRegistry
 from headgate.gate.transactions.operation import Operation, Participant
 from headgate.ledger import watch_duty
 from headgate.ledger.transaction.ledger import Ledger
@@ -16,7 +16,7 @@ from headgate.store.machine import machine_id, pid_space, process_start
 class Membership(Participant):
     """Makes this process a member before rows name it, and wakes whom a transaction concerns."""
 
-    def __init__(self, roll: Roll, store: Store) -> None:
+    def __init__(self, roll: MemberRegistry, store: Store) -> None:
         self.roll = roll
         self.machine = machine_id()
         self.joined = False
@@ -47,7 +47,7 @@ class Membership(Participant):
                 schema=self._schema,
             )
         )
-        if watchman := watch_duty.watchman(ledger):
+        if watchman := watch_duty.member_on_watch(ledger):
             ledger.woken.add(watchman)
 
     def committed(self, ledger: Ledger, operations: Sequence[Operation]) -> Iterable[Operation]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from headgate.core.times import Seconds
-from headgate.ledger.transaction.rows import Lease
+from headgate.ledger.transaction.rows import LeaseRow
 
 MARK = "HEADGATE_LEASE"
 _PROC = Path("/proc")
@@ -73,7 +73,7 @@ class Users(Protocol):
         """The processes that keep a member alive."""
 
 
-def programs(roll: Users, lease: Lease, mark: str) -> set[int]:
+def programs(roll: Users, lease: LeaseRow, mark: str) -> set[int]:
     """All processes that a lease's program still has: by its mark, and by a pipe it inherited."""
     members = {lease.member, lease.life} - {""}
     users = {pid for member in members for pid in roll.users(member)}

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from headgate.core.times import seconds
-from headgate.gate.liveness.member_pipes import FolderRoll, Roll
+from headgate.gate.liveness.member_pipes import MemberRegistry, PipeRegistry
 from headgate.gate.transactions.background_thread import Background
 from headgate.gate.transactions.operation import Operation, Participant
 from headgate.ledger import watch_duty
@@ -22,10 +22,10 @@ class Watcher(Participant):
 
     def __init__(
         self,
-        roll: Roll,
+        roll: MemberRegistry,
         background: Background,
         waits: Callable[[Sequence[Operation]], bool],
-        planned: Callable[[watch_duty.Plan], None],
+        planned: Callable[[watch_duty.WatchPlan], None],
     ) -> None:
         self.plan = watch_duty.NOTHING
         self.due: float | None = None
@@ -50,7 +50,7 @@ class Watcher(Participant):
         self.follow(self._next)
         return ()
 
-    def follow(self, plan: watch_duty.Plan) -> None:
+    def follow(self, plan: watch_duty.WatchPlan) -> None:
         """Look out for this from now on. Called while no transaction of this process is open."""
         if plan is watch_duty.NOTHING and self.plan is watch_duty.NOTHING:
             return
@@ -94,7 +94,7 @@ class Watcher(Participant):
             pipe = self._roll.watch(member)
             if pipe is not None:
                 self._watch(pipe, member, 0)
-        if self.plan.on_watch and isinstance(self._roll, FolderRoll):
+        if self.plan.on_watch and isinstance(self._roll, PipeRegistry):
             self._watch_programs(
                 {pid for pids in self._roll.strays.values() for pid in pids}, names
             )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 Call = Callable[[], None]
 
 
-class Told(Protocol):
+class Listener(Protocol):
     """Somebody who is to hear of an outcome."""
 
     loop: "asyncio.AbstractEventLoop | None"
@@ -23,9 +23,9 @@ class Told(Protocol):
         """Nobody is left who could hear of it: leave nothing behind."""
 
 
-def deliver(outcomes: Iterable[Told]) -> None:
+def deliver(outcomes: Iterable[Listener]) -> None:
     """Tell outcomes: those of one event loop together, the others from this thread."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Told]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[Listener]] = {}
     for one in outcomes:
         if one.loop is None or one.loop is running_loop():
             call_safely(one.finish)

@@ -276,11 +276,11 @@ class Transactor:
         if ledger.unsettled and not self.lets_in:
             lifecycle.pick_up(ledger)
             ledger.settled()
-            ledger.woken.add(watch_duty.watchman(ledger))  # it finds out who may be let in
+            ledger.woken.add(watch_duty.member_on_watch(ledger))  # it finds out who may be let in
         while ledger.unsettled:
             admit.settle(ledger)
             if ledger.blocked:
-                release.sweep(ledger)
+                release.remove_dead_members(ledger)
 
 
 class _Steps:
@@ -315,5 +315,5 @@ def _apply(operation: Operation, ledger: Ledger) -> None:
 
 def _catch_up_on_time(ledger: Ledger) -> None:
     """Do what was not done because nobody was there: bury the dead, see to jobs that are due."""
-    release.sweep(ledger)
+    release.remove_dead_members(ledger)
     job_timers.tick(ledger)

@@ -6,7 +6,7 @@ another round trip, and nothing else.
 
 from collections.abc import Iterable, Sequence
 
-from headgate.core.admission.pools import NO_RATES, Book
+from headgate.core.admission.pools import NO_RATES, PoolSet
 from headgate.core.times import Ms
 from headgate.gate.transactions.operation import Operation
 from headgate.ledger.transaction.outside_use import SILENCE, place
@@ -15,7 +15,9 @@ from headgate.ledger.transaction.rows import Expected
 _OF_A_KEY = ("pace", "reset")
 
 
-def expected(operations: Sequence[Operation], book: Book | None, machine: str, now: Ms) -> Expected:
+def expected(
+    operations: Sequence[Operation], book: PoolSet | None, machine: str, now: Ms
+) -> Expected:
     """What these operations, and the line that is settled after them, will need."""
     about = [one.about() for one in operations]
     keys = {one.key for one in about}
@@ -27,7 +29,7 @@ def expected(operations: Sequence[Operation], book: Book | None, machine: str, n
     )
 
 
-def _notes(keys: Iterable[str], book: Book | None, machine: str) -> Iterable[str]:
+def _notes(keys: Iterable[str], book: PoolSet | None, machine: str) -> Iterable[str]:
     yield from ("gated", f"watchman:{machine}", f"strain:{machine}")
     if book is None:
         return

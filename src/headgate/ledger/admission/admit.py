@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from headgate.core.admission import next_in_line, seats
-from headgate.core.admission.next_in_line import Granted, Head, Order, Outcome
+from headgate.core.admission.next_in_line import Granted, Head, Order, PassOutcome
 from headgate.core.admission.seats import Need, Reason
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import priority_class
@@ -17,7 +17,7 @@ from headgate.ledger.learning import apply_signals
 from headgate.ledger.transaction import unreadable
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import place
-from headgate.ledger.transaction.rows import Lane, Lease, Ticket
+from headgate.ledger.transaction.rows import Lane, LeaseRow, Ticket
 
 NO_WORKER = Reason("no_worker", "")
 """Why no job of a lane can start: of no pool, and so the same for all such lanes."""
@@ -141,7 +141,7 @@ def settle(ledger: Ledger) -> None:
     def follow(lane: int, after: Order | None) -> Head | Reason | None:
         return next_head(ledger, lanes[lane], after, lost=lose)
 
-    outcome = Outcome()
+    outcome = PassOutcome()
     for decision in next_in_line.decisions(lanes, ledger.use, ledger.now, follow):
         outcome.add(decision)
         if isinstance(decision, Granted):
@@ -262,7 +262,7 @@ def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: 
     """Make a lease for a head that has got its seats."""
     ledger.count_grant(ledger.use, head, lane)
     family = ledger.lenders(head.lender) if head.lender else []
-    lease = Lease(
+    lease = LeaseRow(
         id=head.id,
         machine=request.machine,
         key=request.key,

@@ -7,7 +7,7 @@ it lets nobody in any more; what it then says of those who wait is what they wou
 from collections.abc import Iterator, Mapping, Sequence
 
 from headgate.core.admission import next_in_line, seats
-from headgate.core.admission.next_in_line import Granted, Head, Order, Outcome
+from headgate.core.admission.next_in_line import Granted, Head, Order, PassOutcome
 from headgate.core.admission.seats import Reason
 from headgate.core.named_tuple import NamedTuple
 from headgate.ledger.admission import admit
@@ -36,7 +36,7 @@ class DryRun:
         self.lanes = {lane.id: lane for lane in ledger.lanes()}
         self.granted: dict[int, Head] = {}
         """Who would be let in, by id."""
-        self.outcome = Outcome()
+        self.outcome = PassOutcome()
         self.lost: set[str] = set()
         """Members found gone, whose tickets would be dropped."""
         self._ledger = ledger
@@ -93,7 +93,7 @@ class DryRun:
 
     def _pass(self) -> bool:
         """Go through the line once; whether anybody would be let in."""
-        self.outcome = outcome = Outcome()
+        self.outcome = outcome = PassOutcome()
         lanes = [id for id in self.lanes if id > 0 or self._new.get(id, _NOBODY).heads]
         for decision in next_in_line.decisions(lanes, self.use, self._ledger.now, self._follow):
             outcome.add(decision)

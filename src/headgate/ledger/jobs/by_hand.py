@@ -1,7 +1,7 @@
 """What people do to jobs by hand: cancel, hold, let go, move, retry."""
 
 from headgate.core.jobs.job import Job, Why, change
-from headgate.core.jobs.states import Event, Place, State
+from headgate.core.jobs.states import JobEvent, Place, State
 from headgate.core.quantities import FOREVER
 from headgate.core.times import Ms
 from headgate.errors import UsageError
@@ -21,7 +21,7 @@ def cancel(ledger: Ledger, id: int, why: str) -> bool:
     if lease is not None:  # whoever is about to start it finds nothing
         release.give_back(ledger, lease, "withdrawn")
     ledger.drop_ticket(id)
-    end_job(ledger, job, Event.CANCEL, Why("cancelled", why))
+    end_job(ledger, job, JobEvent.CANCEL, Why("cancelled", why))
     return True
 
 
@@ -31,7 +31,7 @@ def hold(ledger: Ledger, id: int) -> None:
     if job.state is State.HELD:
         return
     ledger.drop_ticket(id)
-    ledger.tx.change_job(change(job, Event.HOLD, ledger.now))
+    ledger.tx.change_job(change(job, JobEvent.HOLD, ledger.now))
     tell_of(ledger, job, "held", "by hand")
 
 
@@ -73,7 +73,7 @@ def retry(ledger: Ledger, id: int) -> None:
         if other is not None and other.state.ended and other.state is not State.DONE:
             raise UsageError(f"{unmet(other)}; retry that first: headgate retry {other.id}")
     tell_of(ledger, job, "retried", "by hand")
-    advance(ledger, change(job, Event.RETRY, ledger.now))
+    advance(ledger, change(job, JobEvent.RETRY, ledger.now))
 
 
 def waiting(ledger: Ledger, id: int) -> Job:

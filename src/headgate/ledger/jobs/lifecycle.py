@@ -12,15 +12,25 @@ Every state has its reason: a code and a sentence.
 from collections.abc import Iterable
 
 from headgate.core.admission.lease_events import EndCause, EndRequest
-from headgate.core.jobs.job import End, Job, Outcome, Spec, Why, change, dump, load, submitted
-from headgate.core.jobs.states import Event, Place, State
+from headgate.core.jobs.job import (
+    AttemptOutcome,
+    End,
+    Job,
+    Spec,
+    Why,
+    change,
+    dump,
+    load,
+    submitted,
+)
+from headgate.core.jobs.states import JobEvent, Place, State
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import priority_class, show_duration
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 from headgate.ledger import release
 from headgate.ledger.transaction.ledger import Ledger
-from headgate.ledger.transaction.rows import Attempt, Lane, Lease, Ticket
+from headgate.ledger.transaction.rows import Attempt, Lane, LeaseRow, Ticket
 
 _SLOW = Ms(5_000)
 """After which a worker should have started a job."""
@@ -88,16 +98,16 @@ def advance(ledger: Ledger, job: Job) -> None:
         if other is None or other.state is State.DONE:
             ledger.tx.drop_after(job.id, needed)
         elif other.state.ended:
-            end_job(ledger, job, Event.NEED_FAILED, _unmet(other))
+            end_job(ledger, job, JobEvent.NEED_FAILED, _unmet(other))
             return
     waits = ledger.tx.needs_of(job.id)
     if waits:
         names = ", ".join(map(str, waits[:5])) + (" …" if len(waits) > 5 else "")
         why = Why("after", f"comes after job {names}")
-        ledger.tx.change_job(change(job, Event.WAIT, ledger.now, why))
+        ledger.tx.change_job(change(job, JobEvent.WAIT, ledger.now, why))
         tell_of(ledger, job, "queued", why.text)
         return
-    stand(ledger, change(job, Event.ENTER, ledger.now))
+    stand(ledger, change(job, JobEvent.ENTER, ledger.now))
 
 
 def unmet(other: Job) -> str:
@@ -137,7 +147,7 @@ def granted(ledger: Ledger, id: int) -> None:
     """Note that a job has its seats: it is started as soon as its worker gets to it."""
     job = ledger.tx.job(id)
     if job is not None:
-        ledger.tx.change_job(change(job, Event.GRANT, ledger.now))
+        ledger.tx.change_job(change(job, JobEvent.GRANT, ledger.now))
 
 
 def begin(ledger: Ledger, id: int, worker: str, me: str) -> Job | None:
@@ -149,7 +159,7 @@ def begin(ledger: Ledger, id: int, worker: str, me: str) -> Job | None:
         release.give_back(ledger, lease, "cancelled")
         _unstarted(ledger, job, lease.cancel)
         return None
-    job = change(job, Event.BEGIN, ledger.now)
+    job = change(job, JobEvent.BEGIN, ledger.now)
     ledger.tx.change_lease(lease._replace(member=me))
     ledger.tx.keep_attempt(Attempt(job=id, number=job.attempts, key=job.key, started=ledger.now))
     ledger.tx.change_job(job)
@@ -169,7 +179,7 @@ def adopt(ledger: Ledger, id: int, me: str) -> Job | None:
     if ledger.census.listening(lease.member):
         return None
     ledger.tx.change_lease(lease._replace(member=me, life=lease.life or lease.member))
-    job = change(job, Event.ADOPT, ledger.now)
+    job = change(job, JobEvent.ADOPT, ledger.now)
     ledger.tx.change_job(job)
     tell_of(ledger, job, "adopted", "its runner was killed, and its program goes on")
     return job
@@ -187,7 +197,7 @@ def finish(ledger: Ledger, id: int, me: str, end: End) -> bool:
     lease, job = ledger.tx.lease(id), ledger.tx.job(id)
     if lease is None or job is None or lease.member != me or job.state is not State.RUNNING:
         return False
-    by_itself = end.outcome in {Outcome.DONE, Outcome.FAILED} and lease.cancel is None
+    by_itself = end.outcome in {AttemptOutcome.DONE, AttemptOutcome.FAILED} and lease.cancel is None
     release.give_back(ledger, lease, "released" if by_itself else "ended")
     _close_attempt(ledger, job, end)
     job = job._replace(session=end.session or job.session, exit=end.exit)
@@ -203,17 +213,19 @@ def as_asked(request: EndRequest | None, end: End) -> End:
     """
     if request is None:
         return end
-    ended = end.outcome in {Outcome.CANCELLED, Outcome.LOST}
+    ended = end.outcome in {AttemptOutcome.CANCELLED, AttemptOutcome.LOST}
     match request.cause:
         case EndCause.CANCEL:
-            if end.outcome is Outcome.OVERDUE:
+            if end.outcome is AttemptOutcome.OVERDUE:
                 return end
-            return end._replace(outcome=Outcome.CANCELLED, code="cancelled", text=request.text)
+            return end._replace(
+                outcome=AttemptOutcome.CANCELLED, code="cancelled", text=request.text
+            )
         case EndCause.RELIEVE:
-            parked = end._replace(outcome=Outcome.PARKED, code="relieved", text=request.text)
+            parked = end._replace(outcome=AttemptOutcome.PARKED, code="relieved", text=request.text)
             return parked if ended else end
         case EndCause.MAX_HOLD:
-            overdue = end._replace(outcome=Outcome.OVERDUE, code=MAX_HOLD, text=request.text)
+            overdue = end._replace(outcome=AttemptOutcome.OVERDUE, code=MAX_HOLD, text=request.text)
             return overdue if ended else end
 
 
@@ -234,26 +246,26 @@ def _conclude(ledger: Ledger, job: Job, end: End) -> None:
     why = Why(end.code, end.text)
     counted = Why(end.code, f"{end.text}; that was attempt {tries} of {spec.attempts}")
     match end.outcome:
-        case Outcome.DONE:
-            end_job(ledger, job, Event.SUCCEED, why)
-        case Outcome.CANCELLED:
-            end_job(ledger, job, Event.CANCEL, why)
-        case Outcome.PARKED if last:
-            end_job(ledger, job, Event.FAIL, counted)
-        case Outcome.PARKED:
-            _put_aside(ledger, job, Event.PARK, why)
-        case Outcome.LOST if last:
-            end_job(ledger, job, Event.LOSE, counted)
-        case Outcome.LOST:
+        case AttemptOutcome.DONE:
+            end_job(ledger, job, JobEvent.SUCCEED, why)
+        case AttemptOutcome.CANCELLED:
+            end_job(ledger, job, JobEvent.CANCEL, why)
+        case AttemptOutcome.PARKED if last:
+            end_job(ledger, job, JobEvent.FAIL, counted)
+        case AttemptOutcome.PARKED:
+            _put_aside(ledger, job, JobEvent.PARK, why)
+        case AttemptOutcome.LOST if last:
+            end_job(ledger, job, JobEvent.LOSE, counted)
+        case AttemptOutcome.LOST:
             tell_of(ledger, job, "requeued", end.text)
-            stand(ledger, change(job, Event.REQUEUE, ledger.now))
-        case Outcome.FAILED | Outcome.OVERDUE if last or job.failures >= spec.retries:
-            end_job(ledger, job, Event.FAIL, why)
-        case Outcome.FAILED | Outcome.OVERDUE:
-            _put_aside(ledger, job, Event.TRY_LATER, why)
+            stand(ledger, change(job, JobEvent.REQUEUE, ledger.now))
+        case AttemptOutcome.FAILED | AttemptOutcome.OVERDUE if last or job.failures >= spec.retries:
+            end_job(ledger, job, JobEvent.FAIL, why)
+        case AttemptOutcome.FAILED | AttemptOutcome.OVERDUE:
+            _put_aside(ledger, job, JobEvent.TRY_LATER, why)
 
 
-def _put_aside(ledger: Ledger, job: Job, event: Event, why: Why) -> None:
+def _put_aside(ledger: Ledger, job: Job, event: JobEvent, why: Why) -> None:
     """Keep a job's place, and let it come back after a while."""
     changed = change(job, event, ledger.now, why)
     ledger.tx.change_job(changed)
@@ -262,7 +274,7 @@ def _put_aside(ledger: Ledger, job: Job, event: Event, why: Why) -> None:
     tell_of(ledger, job, kind, f"{why.text}; tried again in {wait}")
 
 
-def end_job(ledger: Ledger, job: Job, event: Event, why: Why) -> None:
+def end_job(ledger: Ledger, job: Job, event: JobEvent, why: Why) -> None:
     """End a job, and see to those that come after it."""
     ends = [(job, event, why)]
     while ends:
@@ -275,7 +287,7 @@ def end_job(ledger: Ledger, job: Job, event: Event, why: Why) -> None:
             if other is None or other.state.ended:
                 continue
             if job.state is not State.DONE:
-                ends.append((other, Event.NEED_FAILED, _unmet(job)))
+                ends.append((other, JobEvent.NEED_FAILED, _unmet(job)))
                 continue
             ledger.tx.drop_after(id, job.id)
             if other.state is State.AFTER:
@@ -292,7 +304,7 @@ def pick_up(ledger: Ledger) -> None:
         if job.state is State.STARTING:
             _unstarted(ledger, job, lease.cancel)
         else:
-            end = as_asked(lease.cancel, End(Outcome.LOST, "lost", text))
+            end = as_asked(lease.cancel, End(AttemptOutcome.LOST, "lost", text))
             _close_attempt(ledger, job, end)
             _conclude(ledger, job, end)
 
@@ -300,12 +312,12 @@ def pick_up(ledger: Ledger) -> None:
 def _unstarted(ledger: Ledger, job: Job, request: EndRequest | None) -> None:
     """What becomes of a job whose seats are gone before anything of it was started."""
     if request is None or request.cause is EndCause.MAX_HOLD:
-        stand(ledger, change(job, Event.RETURN, ledger.now))
+        stand(ledger, change(job, JobEvent.RETURN, ledger.now))
     else:
-        _conclude(ledger, job, as_asked(request, End(Outcome.CANCELLED, "cancelled", "")))
+        _conclude(ledger, job, as_asked(request, End(AttemptOutcome.CANCELLED, "cancelled", "")))
 
 
-def to_start(ledger: Ledger, me: str) -> list[Lease]:
+def to_start(ledger: Ledger, me: str) -> list[LeaseRow]:
     """The leases of jobs that were given to a worker and not started yet."""
     return [
         lease
@@ -327,7 +339,7 @@ def slow_workers(ledger: Ledger) -> set[str]:
     }
 
 
-def unminded(ledger: Ledger) -> list[Lease]:
+def unminded(ledger: Ledger) -> list[LeaseRow]:
     """Leases of jobs whose runner is gone."""
     return [lease for lease in ledger.tx.job_leases() if not ledger.census.listening(lease.member)]
 

@@ -18,7 +18,7 @@ from headgate.errors import UsageError
 from headgate.ledger.learning import rate_charges, upstream_state
 from headgate.ledger.transaction import outside_use, unreadable
 from headgate.ledger.transaction.ledger import Ledger
-from headgate.ledger.transaction.rows import Lease
+from headgate.ledger.transaction.rows import LeaseRow
 
 _NEVER = contents.Reset(-1, -1)
 _MOMENT = Ms(1_000)
@@ -56,7 +56,7 @@ def tell_unreadable(ledger: Ledger) -> None:
         unreadable.tell(ledger)
 
 
-def end(ledger: Ledger, lease: Lease, *, served: bool, unused: bool) -> None:
+def end(ledger: Ledger, lease: LeaseRow, *, served: bool, unused: bool) -> None:
     """A lease has ended: what it took is compared, what it did not use is given back."""
     if served and lease.answer == PENDING and ledger.now - lease.granted >= outside_use.SILENCE:
         heard = [pool for pool, _ in _sent(ledger, lease) if pool.learned and pool.learned.heard]
@@ -90,7 +90,7 @@ def untidy(ledger: Ledger) -> bool:
     return any(True for _ in _ripe(ledger))
 
 
-def _ripe(ledger: Ledger) -> Iterator[tuple[Pool, Learned, Lease | None]]:
+def _ripe(ledger: Ledger) -> Iterator[tuple[Pool, Learned, LeaseRow | None]]:
     """Pools whose probe has been out for long enough, or is gone."""
     for pool in ledger.book.pools.values():
         it = pool.learned
@@ -127,7 +127,7 @@ def report(ledger: Ledger, signal: Signal, *, pool: str = "", lease: int = 0, ke
     return name
 
 
-def _accept(ledger: Ledger, lease: Lease, *, told: bool = False) -> None:
+def _accept(ledger: Ledger, lease: LeaseRow, *, told: bool = False) -> None:
     if lease.answer != ACCEPTED:
         ledger.tx.change_lease(lease._replace(answer=ACCEPTED))
     for pool, sent in _sent(ledger, lease):
@@ -156,7 +156,9 @@ class _Cut(NamedTuple):
     text: str
 
 
-def _refuse(ledger: Ledger, signal: Signal, name: str, lease: Lease | None, *, cuts: bool) -> None:
+def _refuse(
+    ledger: Ledger, signal: Signal, name: str, lease: LeaseRow | None, *, cuts: bool
+) -> None:
     pool = ledger.book.pools.get(name)
     said = f"{signal.kind}: {signal.note}" if signal.note else signal.kind
     work, key = (lease.id, lease.key) if lease is not None else (0, "")
@@ -176,7 +178,7 @@ def _refuse(ledger: Ledger, signal: Signal, name: str, lease: Lease | None, *, c
         _recall_probes(ledger, lease)
 
 
-def _recall_probes(ledger: Ledger, lease: Lease) -> None:
+def _recall_probes(ledger: Ledger, lease: LeaseRow) -> None:
     """A lease is no probe any more, whatever it found out."""
     for pool in ledger.book.pools.values():
         if pool.learned is not None and pool.learned.probe == lease.id:
@@ -184,7 +186,7 @@ def _recall_probes(ledger: Ledger, lease: Lease) -> None:
             ledger.recount()
 
 
-def _cut(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> _Cut:
+def _cut(ledger: Ledger, pool: Pool, it: Learned, lease: LeaseRow | None) -> _Cut:
     """Make one reduction of one incident."""
     sent = _when_sent(ledger, pool, it, lease)
     if lease is not None and it.probe == lease.id:
@@ -211,7 +213,7 @@ def _told(it: Learned, new: Learned, wait: Ms | None, sent: Sent) -> _Cut:
     return _Cut(new, wait, "refused", f"at {sent.level}; the limit stays {new.limit}")
 
 
-def _when_sent(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> Sent:
+def _when_sent(ledger: Ledger, pool: Pool, it: Learned, lease: LeaseRow | None) -> Sent:
     """What is known of the request that was refused: its own notes while it had no answer yet.
 
     An agent that was let in long ago goes on sending. What it sends now, it sends under what is so
@@ -228,7 +230,7 @@ def _when_sent(ledger: Ledger, pool: Pool, it: Learned, lease: Lease | None) -> 
     return Sent(it.epoch - 1 if stale else it.epoch, it.limit)
 
 
-def _of_burst(ledger: Ledger, pool: Pool, lease: Lease, sent: Sent) -> Sent:
+def _of_burst(ledger: Ledger, pool: Pool, lease: LeaseRow, sent: Sent) -> Sent:
     """Of many sent in one moment any may be refused first: then its level is that of the last."""
     reset = contents.RESET.read(ledger.tx.note(f"reset:{pool.name}"))
     if isinstance(reset, Unreadable):
@@ -244,7 +246,7 @@ def _of_burst(ledger: Ledger, pool: Pool, lease: Lease, sent: Sent) -> Sent:
     return sent
 
 
-def _sent(ledger: Ledger, lease: Lease) -> list[tuple[Pool, Sent]]:
+def _sent(ledger: Ledger, lease: LeaseRow) -> list[tuple[Pool, Sent]]:
     """The pools that learn from a lease, and what it remembers for each.
 
     What cannot be read teaches nothing, and its refusal is one of now.
@@ -261,7 +263,7 @@ def _sent(ledger: Ledger, lease: Lease) -> list[tuple[Pool, Sent]]:
     return found
 
 
-def _sent_for(ledger: Ledger, pool: Pool, lease: Lease) -> Sent | None:
+def _sent_for(ledger: Ledger, pool: Pool, lease: LeaseRow) -> Sent | None:
     return next((mark for found, mark in _sent(ledger, lease) if found.name == pool.name), None)
 
 

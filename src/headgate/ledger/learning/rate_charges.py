@@ -5,22 +5,22 @@ from typing import TYPE_CHECKING
 
 from headgate.core import rate_limits
 from headgate.core.admission.pools import NO_RATES, Pool
-from headgate.core.rate_limits import Meter
+from headgate.core.rate_limits import RateMeter
 from headgate.core.stored_text.contents import METER
 from headgate.ledger.transaction import outside_use, unreadable
 from headgate.ledger.transaction.ledger import Ledger
-from headgate.ledger.transaction.rows import Lease
+from headgate.ledger.transaction.rows import LeaseRow
 
 if TYPE_CHECKING:
-    from headgate.core.answers.retry_after import Meters
+    from headgate.core.answers.retry_after import RateHeaders
 
 
-def keep(ledger: Ledger, where: str, meter: Meter) -> None:
+def keep(ledger: Ledger, where: str, meter: RateMeter) -> None:
     """Keep what a place was charged."""
     unreadable.keep(ledger, f"meter:{where}", METER.write(meter))
 
 
-def refund(ledger: Ledger, lease: Lease) -> None:
+def refund(ledger: Ledger, lease: LeaseRow) -> None:
     """Give back what a lease was charged that nobody used."""
     _change(
         ledger,
@@ -42,7 +42,7 @@ def spend(ledger: Ledger, id: int, tokens: int) -> None:
     ledger.tx.change_lease(lease._replace(tokens=tokens))
 
 
-def correct(ledger: Ledger, id: int, meters: "Meters") -> None:
+def correct(ledger: Ledger, id: int, meters: "RateHeaders") -> None:
     """Upstream says in its headers how much of the rates is left."""
     lease = ledger.tx.lease(id)
     if lease is None:
@@ -64,7 +64,9 @@ def correct(ledger: Ledger, id: int, meters: "Meters") -> None:
     )
 
 
-def _change(ledger: Ledger, lease: Lease, change: Callable[[Meter, Pool], Meter]) -> None:
+def _change(
+    ledger: Ledger, lease: LeaseRow, change: Callable[[RateMeter, Pool], RateMeter]
+) -> None:
     """Change what was charged for a lease, in every pool with rates."""
     for pool in ledger.book.of(lease.key):
         if pool.rates != NO_RATES:

@@ -30,7 +30,7 @@ from headgate.ledger.queries.positions_and_etas import Spot, Survey, tightest
 from headgate.ledger.transaction import outside_use, unreadable
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import place
-from headgate.ledger.transaction.rows import Happening, Lane, Lease, Ticket
+from headgate.ledger.transaction.rows import EventRow, Lane, LeaseRow, Ticket
 
 _SOON, _USUAL, _LATE = Seconds(1.0), Seconds(5.0), Seconds(60.0)
 """When to ask again whether there is room: the soonest, as a rule, and the latest."""
@@ -267,7 +267,7 @@ def _waiting(ledger: Ledger, lane: Lane, ticket: Ticket, spot: Spot, wall: Secon
     )
 
 
-def running(ledger: Ledger, lease: Lease, wall: Seconds) -> Running:
+def running(ledger: Ledger, lease: LeaseRow, wall: Seconds) -> Running:
     """A lease, as people want to see it."""
     listening = ledger.census.listening(lease.member)
     state = "cancelling" if lease.cancel else "running" if listening else "orphaned"
@@ -289,7 +289,7 @@ def running(ledger: Ledger, lease: Lease, wall: Seconds) -> Running:
     )
 
 
-def _attempt(ledger: Ledger, lease: Lease) -> int:
+def _attempt(ledger: Ledger, lease: LeaseRow) -> int:
     job = ledger.tx.job(lease.id) if lease.job else None
     return job.attempts if job else 0
 
@@ -317,7 +317,7 @@ def _passed(survey: Survey, passed: dict[int, int], own: Lane, pool: str) -> int
     return sum(count for id, count in passed.items() if survey.shares(survey.lanes[id], pool, own))
 
 
-def event(row: Happening, ledger: Ledger, wall: Seconds) -> Event:
+def event(row: EventRow, ledger: Ledger, wall: Seconds) -> Event:
     """An event, with its time on the wall clock."""
     at = wall - seconds(ledger.now - row.at)
     return Event(

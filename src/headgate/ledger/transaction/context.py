@@ -5,7 +5,7 @@
 
 from typing import Protocol
 
-from headgate.core.admission.pools import Book, Unread
+from headgate.core.admission.pools import PoolSet, Unread
 from headgate.core.admission.seats import Use
 from headgate.core.host.pressure import Host
 from headgate.core.key_patterns import NO_KEY
@@ -24,7 +24,7 @@ class Gauge(Protocol):
         """How it is now; None if it cannot be told."""
 
 
-class Found(NamedTuple):
+class UnreadableText(NamedTuple):
     """A text that could not be read, the pool that it is about, and what is kept in its place."""
 
     unread: Unread
@@ -33,15 +33,15 @@ class Found(NamedTuple):
     """Empty for a text that stays until a person decides."""
 
 
-class Books(Protocol):
+class TransactionContext(Protocol):
     """An open transaction: its rows, its clock reading, the pools as they stand."""
 
     tx: Tx
     now: Ms
     machine: str
-    book: Book
+    book: PoolSet
     gauge: Gauge | None
-    unreadable: dict[str, Found]
+    unreadable: dict[str, UnreadableText]
     """Texts that could not be read so far, by name."""
 
     @property

@@ -8,14 +8,14 @@ there writes one while it is strained, and none when it is not.
 from headgate.core.admission.pools import Pool
 from headgate.core.admission.seats import Use
 from headgate.core.host import pressure
-from headgate.core.host.pressure import Care, Host
+from headgate.core.host.pressure import Host, PressureLimits
 from headgate.core.key_patterns import HOST
 from headgate.core.stored_text import contents
-from headgate.core.stored_text.contents import Strained
+from headgate.core.stored_text.contents import StoredPressure
 from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.transaction import unreadable
-from headgate.ledger.transaction.context import Books
+from headgate.ledger.transaction.context import TransactionContext
 from headgate.ledger.transaction.outside_use import place
 
 RENEWED = Ms(1_000)
@@ -24,7 +24,7 @@ _FORGOTTEN = Ms(5_000)
 """A note that nobody has renewed for so many milliseconds says nothing."""
 
 
-def fill(ledger: Books, use: Use, pool: Pool) -> None:
+def fill(ledger: TransactionContext, use: Use, pool: Pool) -> None:
     """Look up how strained the machines are that somebody waits on."""
     machines = {ledger.machine, *(lane.machine for lane in ledger.lanes())}
     for machine in machines:
@@ -41,7 +41,7 @@ def fill(ledger: Books, use: Use, pool: Pool) -> None:
             use.starting[where] = use.starting.get(where, 0) + lease.weight
 
 
-def tell(ledger: Books) -> None:
+def tell(ledger: TransactionContext) -> None:
     """Let those who decide elsewhere know how strained it is here, where somebody waits."""
     if ledger.gauge is None or _care(ledger) is None:
         return
@@ -54,11 +54,11 @@ def tell(ledger: Books) -> None:
         return
     notes = [note for note in notes if not _mine(ledger, note.space)]
     if host is not None:
-        notes.append(Strained(ledger.gauge.space, **host._asdict(), at=ledger.now))
+        notes.append(StoredPressure(ledger.gauge.space, **host._asdict(), at=ledger.now))
     unreadable.keep(ledger, f"strain:{ledger.machine}", contents.STRAINED.write(tuple(notes)))
 
 
-def renews(ledger: Books) -> Ms:
+def renews(ledger: TransactionContext) -> Ms:
     """When to look again, because it is strained here, or was the last time; 0 if neither."""
     if _care(ledger) is None:
         return NO_TIME
@@ -68,7 +68,7 @@ def renews(ledger: Books) -> Ms:
     return ledger.now + Ms(1) if _strained(ledger) else NO_TIME
 
 
-def _strained(ledger: Books) -> Host | None:
+def _strained(ledger: TransactionContext) -> Host | None:
     """How it is here, if that is too much for anything to start."""
     care, host = _care(ledger), _own(ledger)
     if care is None or host is None:
@@ -77,16 +77,16 @@ def _strained(ledger: Books) -> Host | None:
     return host if pressure.judge(care, host, starting) else None
 
 
-def _care(ledger: Books) -> Care | None:
+def _care(ledger: TransactionContext) -> PressureLimits | None:
     pool = ledger.book.pools.get(HOST)
     return pool.care if pool is not None else None
 
 
-def _own(ledger: Books) -> Host | None:
+def _own(ledger: TransactionContext) -> Host | None:
     return ledger.gauge.look() if ledger.gauge is not None else None
 
 
-def _mine(ledger: Books, space: str) -> bool:
+def _mine(ledger: TransactionContext, space: str) -> bool:
     return ledger.gauge is not None and space == ledger.gauge.space
 
 
@@ -97,7 +97,7 @@ def _worst(hosts: list[Host]) -> Host:
     return tightest._replace(load=max(loads, default=None))
 
 
-def _notes(ledger: Books, machine: str) -> list[Strained]:
+def _notes(ledger: TransactionContext, machine: str) -> list[StoredPressure]:
     """What was written of a machine lately: for each set of processes, how it was and when."""
     name = f"strain:{machine}"
     found = contents.STRAINED.read(ledger.tx.note(name))

@@ -3,19 +3,27 @@
 from collections.abc import Iterable, Mapping
 
 from headgate.core.admission.next_in_line import Head
-from headgate.core.admission.pools import AUTO, NOTHING, Book, Declared, Tuned, book, read_view
+from headgate.core.admission.pools import (
+    AUTO,
+    NOTHING,
+    Declared,
+    PoolSet,
+    Tuned,
+    read_view,
+    resolve_pools,
+)
 from headgate.core.admission.seats import Need, Reason, Use
 from headgate.core.key_patterns import HOST, NO_KEY, matches
 from headgate.core.learning.control_law import Learned
 from headgate.core.stored_text.contents import LEARNED
 from headgate.core.times import Ms
 from headgate.ledger.transaction import host_pressure, outside_use, unreadable
-from headgate.ledger.transaction.context import Found, Gauge
+from headgate.ledger.transaction.context import Gauge, UnreadableText
 from headgate.ledger.transaction.outside_use import place
-from headgate.ledger.transaction.rows import Census, Happening, Lane, Lease, Ticket, Tx
+from headgate.ledger.transaction.rows import EventRow, Lane, LeaseRow, Liveness, Ticket, Tx
 
 
-class Pages:
+class PoolResolver:
     """Makes the book of pools, and keeps the last one while nothing that it says has changed."""
 
     def __init__(
@@ -34,10 +42,10 @@ class Pages:
         self._declared = declared
         self._defaults = defaults
         self._observed = {name: said.observe for name, said in declared.items() if said.observe}
-        self._book: Book | None = None
+        self._book: PoolSet | None = None
 
     @property
-    def last(self) -> Book | None:
+    def last(self) -> PoolSet | None:
         """The last book that was made; None if none was since the configuration changed."""
         return self._book
 
@@ -49,14 +57,14 @@ class Pages:
         """Whether any pool says where upstream's own count can be read."""
         return any(said.usage is not None for said in self._declared.values())
 
-    def book(self, tuned: tuple[Tuned, ...]) -> Book:
+    def book(self, tuned: tuple[Tuned, ...]) -> PoolSet:
         """The book for what was set by hand so far."""
         if self._book is None or tuned != self._tuned:
             self._tuned = tuned
             said = self._declared.get(HOST)
             needed = said is not None and said.limit == AUTO and self.gauge is not None
             host = self.gauge.look() if needed and self.gauge else None
-            self._book = book(self._declared, tuned, self._defaults, host)
+            self._book = resolve_pools(self._declared, tuned, self._defaults, host)
         return self._book
 
 
@@ -68,7 +76,14 @@ class Ledger:
     """
 
     def __init__(
-        self, tx: Tx, pages: Pages, now: Ms, census: Census, machine: str, *, view: str = ""
+        self,
+        tx: Tx,
+        pages: PoolResolver,
+        now: Ms,
+        census: Liveness,
+        machine: str,
+        *,
+        view: str = "",
     ) -> None:
         self.tx = tx
         self.now = now
@@ -78,12 +93,12 @@ class Ledger:
         self.gauge = pages.gauge
         self.book = pages.book(tx.tuned())
         self.woken: set[str] = set()
-        self.granted: dict[int, Lease] = {}
+        self.granted: dict[int, LeaseRow] = {}
         self.buried: list[str] = []
-        self.orphans: list[tuple[Lease, str]] = []
+        self.orphans: list[tuple[LeaseRow, str]] = []
         """Leases of jobs that were freed by somebody who knows nothing of the job, and why."""
         self.blocked: dict[int, tuple[Reason, ...]] = {}
-        self.unreadable: dict[str, Found] = {}
+        self.unreadable: dict[str, UnreadableText] = {}
         """Notes that were read in vain, by name; the next to write sets them aside."""
         self.heir = ""
         """A runner that has just finished a job, and takes the next one that is let in."""
@@ -110,14 +125,14 @@ class Ledger:
             for name in names:
                 if matches(name, row.key):
                     use.take(place(name, row.machine), row.cls, row.seats)
-        chains: dict[int, list[Lease]] = {}
+        chains: dict[int, list[LeaseRow]] = {}
         for lease in self.tx.families():
             chains.setdefault(lease.chain, []).append(lease)
         for members in chains.values():
             for where, heaviest in chain_seats(members, names).items():
                 use.take(where, heaviest.cls, heaviest.weight)
 
-    def under(self, view: str) -> Book:
+    def under(self, view: str) -> PoolSet:
         """The book as seen through a view, with the seats of pools that only it names counted."""
         seen = self.book.under(view)
         if view and self._use is not None and view not in self._views:
@@ -257,7 +272,7 @@ class Ledger:
                 if most is not None and head.weight > covered:
                     use.hand_over(where, most.cls, head.cls, covered)
 
-    def uncount(self, lease: Lease) -> None:
+    def uncount(self, lease: LeaseRow) -> None:
         """Take an unrelated lease that was removed off the count, if there is one already."""
         self._unsettled = True
         if self._use is not None:
@@ -300,7 +315,7 @@ class Ledger:
         lent = {where: most.weight for where, most in chain_seats(family, names).items()}
         return lent, family[0].chain or lender
 
-    def lenders(self, lender: int) -> list[Lease]:
+    def lenders(self, lender: int) -> list[LeaseRow]:
         """The family whose seats a child of this lease can borrow; none if it has lent them."""
         lease = self.tx.lease(lender) if lender else None
         if lease is None:
@@ -321,15 +336,15 @@ class Ledger:
     ) -> None:
         """Keep an event."""
         self.tx.add_event(
-            Happening(
+            EventRow(
                 id=0, at=self.now, kind=kind, work=work, key=key, task=task, pool=pool, text=text
             )
         )
 
 
-def chain_seats(members: list[Lease], names: Iterable[str]) -> dict[str, Lease]:
+def chain_seats(members: list[LeaseRow], names: Iterable[str]) -> dict[str, LeaseRow]:
     """Whose seats count for a family in each place: its members lend, so only the heaviest's."""
-    heaviest: dict[str, Lease] = {}
+    heaviest: dict[str, LeaseRow] = {}
     for lease in members:
         for name in names:
             if matches(name, lease.key):

@@ -19,8 +19,8 @@ from headgate.core.stored_text.contents import Gated, Sighting
 from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import Ms
 from headgate.ledger.transaction import unreadable
-from headgate.ledger.transaction.context import Books
-from headgate.ledger.transaction.rows import Lease, Rest
+from headgate.ledger.transaction.context import TransactionContext
+from headgate.ledger.transaction.rows import LeaseRow, Rest
 
 _FORGOTTEN = Ms(10_000)
 """A count of foreign programs that nobody has confirmed for so many milliseconds is none."""
@@ -35,11 +35,11 @@ def place(pool: str, machine: str) -> str:
     return f"{HOST}@{machine}" if pool == HOST else pool
 
 
-def fill(ledger: Books, use: Use) -> None:
+def fill(ledger: TransactionContext, use: Use) -> None:
     """Look up what else is known, for every pool that has something to know."""
-    found: list[list[Lease]] = []
+    found: list[list[LeaseRow]] = []
 
-    def leases() -> list[Lease]:  # asked for once, and only if somebody needs them
+    def leases() -> list[LeaseRow]:  # asked for once, and only if somebody needs them
         if not found:
             found.append(ledger.tx.recent(ledger.now - SILENCE))
         return found[0]
@@ -57,7 +57,9 @@ def fill(ledger: Books, use: Use) -> None:
             use.meters[where] = meter(ledger, where)
 
 
-def _learning(ledger: Books, use: Use, pool: Pool, leases: Callable[[], list[Lease]]) -> None:
+def _learning(
+    ledger: TransactionContext, use: Use, pool: Pool, leases: Callable[[], list[LeaseRow]]
+) -> None:
     it = pool.learned
     if it is None:
         return
@@ -74,7 +76,9 @@ def _learning(ledger: Books, use: Use, pool: Pool, leases: Callable[[], list[Lea
         use.paces[pool.name] = pace(ledger, pool.name)
 
 
-def _upstream(ledger: Books, use: Use, pool: Pool, leases: Callable[[], list[Lease]]) -> None:
+def _upstream(
+    ledger: TransactionContext, use: Use, pool: Pool, leases: Callable[[], list[LeaseRow]]
+) -> None:
     seen = sight(ledger, pool.name)
     source = pool.usage or UsageSource("python")  # some other program's own function
     stance = usage_readings.stance(seen, source.every, ledger.now)
@@ -99,7 +103,7 @@ def _upstream(ledger: Books, use: Use, pool: Pool, leases: Callable[[], list[Lea
         use.caps[pool.name] = usage_readings.allowance(seen, limit, source.margin)
 
 
-def counted(ledger: Books, pool: Pool) -> Sight | None:
+def counted(ledger: TransactionContext, pool: Pool) -> Sight | None:
     """The last usage reading of a pool, if it can be built on now."""
     if pool.usage is None:
         return None
@@ -108,7 +112,7 @@ def counted(ledger: Books, pool: Pool) -> Sight | None:
     return seen if stance == usage_readings.FRESH else None
 
 
-def sight(ledger: Books, pool: str) -> Sight:
+def sight(ledger: TransactionContext, pool: str) -> Sight:
     """The last usage reading of a pool."""
     name = f"usage:{pool}"
     found = contents.SIGHT.read(ledger.tx.note(name))
@@ -123,7 +127,7 @@ def sight(ledger: Books, pool: str) -> Sight:
     )
 
 
-def gated(ledger: Books) -> tuple[str, ...]:
+def gated(ledger: TransactionContext) -> tuple[str, ...]:
     """The pools of which some program has read the usage."""
     text = ledger.tx.note("gated")
     if not text:
@@ -136,7 +140,7 @@ def gated(ledger: Books) -> tuple[str, ...]:
     return tuple(one.pool for one in found or ())
 
 
-def pace(ledger: Books, pool: str) -> control_law.Pace:
+def pace(ledger: TransactionContext, pool: str) -> control_law.Pace:
     """How long a pool's requests took."""
     name = f"pace:{pool}"
     found = contents.PACE.read(ledger.tx.note(name))
@@ -146,18 +150,18 @@ def pace(ledger: Books, pool: str) -> control_law.Pace:
     return unreadable.found(ledger, name, contents.PACE, said, contents.DEAR_PACE, stays=True)
 
 
-def meter(ledger: Books, where: str) -> rate_limits.Meter:
+def meter(ledger: TransactionContext, where: str) -> rate_limits.RateMeter:
     """What the rates of a place were charged."""
     name = f"meter:{where}"
     found = contents.METER.read(ledger.tx.note(name))
     if not isinstance(found, Unreadable):
-        return rate_limits.Meter() if found is None else found
+        return rate_limits.RateMeter() if found is None else found
     pool = HOST if where.startswith(f"{HOST}@") else where
     said = (pool, "what its rates were charged", "this minute counts as used up")
     return unreadable.found(ledger, name, contents.METER, said, contents.full_meter(ledger.now))
 
 
-def sightings(ledger: Books, pool: str) -> dict[tuple[str, str], tuple[int, int]]:
+def sightings(ledger: TransactionContext, pool: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Programs that never asked, lately: by machine and set of processes, how many and when."""
     name = f"foreign:{pool}"
     found = contents.SIGHTINGS.read(ledger.tx.note(name))
@@ -182,7 +186,7 @@ def write_sightings(seen: dict[tuple[str, str], tuple[int, int]]) -> str:
     )
 
 
-def _foreign(ledger: Books, use: Use, pool: Pool) -> None:
+def _foreign(ledger: TransactionContext, use: Use, pool: Pool) -> None:
     """Count the seats taken by programs that never asked: on each machine, by who sees most."""
     most: dict[str, int] = {}
     for (machine, _), (count, _) in sightings(ledger, pool.name).items():
@@ -192,13 +196,13 @@ def _foreign(ledger: Books, use: Use, pool: Pool) -> None:
         use.foreign[where] = use.foreign.get(where, 0) + count
 
 
-def own(ledger: Books, pool: str) -> list[Own]:
+def own(ledger: TransactionContext, pool: str) -> list[Own]:
     """Our own requests in a pool: those in flight, and those that ended lately."""
     recent = ledger.tx.recent(ledger.now - SILENCE)
     return _own(pool, ledger.use.held.get(pool, 0), recent, ledger.tx.rests())
 
 
-def _own(pool: str, held: int, recent: list[Lease], rests: list[Rest]) -> list[Own]:
+def _own(pool: str, held: int, recent: list[LeaseRow], rests: list[Rest]) -> list[Own]:
     """Those in flight for long are one entry: when each of them began makes no difference."""
     late = [Own(lease.weight, lease.granted) for lease in recent if matches(pool, lease.key)]
     older = max(0, held - sum(item.seats for item in late))

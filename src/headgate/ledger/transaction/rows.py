@@ -71,7 +71,7 @@ class Ticket(NamedTuple):
         return (self.urgency, self.since, self.id)
 
 
-class Lease(NamedTuple):
+class LeaseRow(NamedTuple):
     """The seats one admitted piece of work holds.
 
     `chain` is the id of the oldest lease of a family whose members lend each other their seats (0
@@ -134,7 +134,7 @@ class Rest(NamedTuple):
     completed: int
 
 
-class History(NamedTuple):
+class HoldHistory(NamedTuple):
     """How long work of one key held its seats: a mean that forgets."""
 
     holds: int = 0
@@ -145,10 +145,10 @@ class History(NamedTuple):
         """Whether it can be one; a mean beyond all bounds would break whoever reckons with it."""
         return self.holds >= 0 and 0 <= self.mean < _LONGEST_HOLD
 
-    def learn(self, held: Ms) -> "History":
+    def learn(self, held: Ms) -> "HoldHistory":
         """The same with one more; a history that cannot be one begins anew."""
-        holds, mean = self if self.sound else History()
-        return History(holds=holds + 1, mean=mean + (held - mean) / min(holds + 1, 16))
+        holds, mean = self if self.sound else HoldHistory()
+        return HoldHistory(holds=holds + 1, mean=mean + (held - mean) / min(holds + 1, 16))
 
 
 _LONGEST_HOLD = 2**53
@@ -167,7 +167,7 @@ class Attempt(NamedTuple):
     exit: str = ""
 
 
-class Happening(NamedTuple):
+class EventRow(NamedTuple):
     """An event, as kept."""
 
     id: int
@@ -257,34 +257,34 @@ class Tx(Protocol):
     def count_tickets_of(self, member: str) -> int:
         """How many tickets a member has."""
 
-    def add_lease(self, row: Lease) -> None:
+    def add_lease(self, row: LeaseRow) -> None:
         """Keep a lease."""
 
-    def drop_lease(self, id: int) -> Lease | None:
+    def drop_lease(self, id: int) -> LeaseRow | None:
         """Remove a lease; None if it is not there."""
 
-    def lease(self, id: int) -> Lease | None:
+    def lease(self, id: int) -> LeaseRow | None:
         """A lease."""
 
-    def leases(self, after: int, most: int) -> list[Lease]:
+    def leases(self, after: int, most: int) -> list[LeaseRow]:
         """Leases by id."""
 
-    def leases_of(self, member: str) -> list[Lease]:
+    def leases_of(self, member: str) -> list[LeaseRow]:
         """A member's leases."""
 
-    def family(self, chain: int) -> list[Lease]:
+    def family(self, chain: int) -> list[LeaseRow]:
         """The leases of one chain."""
 
-    def families(self) -> list[Lease]:
+    def families(self) -> list[LeaseRow]:
         """The leases of every chain."""
 
-    def recent(self, since: Ms) -> list[Lease]:
+    def recent(self, since: Ms) -> list[LeaseRow]:
         """Leases granted after a time, whether they belong to a chain or not."""
 
     def held(self) -> list[Held]:
         """Seats held by leases that belong to no chain, counted."""
 
-    def change_lease(self, row: Lease) -> None:
+    def change_lease(self, row: LeaseRow) -> None:
         """Keep a lease's member, life, chain, lender, pid, cancel, answer and tokens anew."""
 
     def rests(self) -> list[Rest]:
@@ -311,10 +311,10 @@ class Tx(Protocol):
     def members(self) -> list[Member]:
         """All members."""
 
-    def add_event(self, row: Happening) -> None:
+    def add_event(self, row: EventRow) -> None:
         """Keep an event (its id is given here), and forget the oldest beyond the bound."""
 
-    def events(self, after: int, most: int, work: int) -> list[Happening]:
+    def events(self, after: int, most: int, work: int) -> list[EventRow]:
         """Events after an id (the newest ones if it is negative), of one piece of work if not 0."""
 
     def add_job(self, row: Job) -> None:
@@ -368,11 +368,11 @@ class Tx(Protocol):
     def attempts(self, job: int) -> list[Attempt]:
         """A job's attempts in order."""
 
-    def job_leases(self) -> list[Lease]:
+    def job_leases(self) -> list[LeaseRow]:
         """The leases of jobs."""
 
 
-class Census(Protocol):
+class Liveness(Protocol):
     """Who is alive. Asked inside a transaction, so it must be quick."""
 
     def dead(self, members: Iterable[tuple[Member, Callable[[], list[str]]]]) -> list[str]:

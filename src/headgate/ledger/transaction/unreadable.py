@@ -8,17 +8,17 @@ text. So nothing that a newer version wrote is lost, whatever replaces it.
 from typing import TypeVar
 
 from headgate.core.admission.pools import ALONE, Unread, read_view
-from headgate.core.stored_text.formats import Shape, Unreadable
-from headgate.ledger.transaction.context import Books, Found
+from headgate.core.stored_text.formats import StoredText, Unreadable
+from headgate.ledger.transaction.context import TransactionContext, UnreadableText
 
 T = TypeVar("T")
 KIND = "unreadable"
 
 
 def found(
-    ledger: Books,
+    ledger: TransactionContext,
     name: str,
-    shape: Shape[T],
+    shape: StoredText[T],
     said: tuple[str, str, str],
     careful: T,
     *,
@@ -31,35 +31,35 @@ def found(
     pool, what, instead = said
     text = ledger.tx.note(name)
     unread = Unread(what=what, text=text, why=Unreadable(text).why, instead=instead, stays=stays)
-    ledger.unreadable[name] = Found(unread, pool, "" if stays else shape.write(careful))
+    ledger.unreadable[name] = UnreadableText(unread, pool, "" if stays else shape.write(careful))
     return careful
 
 
-def remember(ledger: Books, name: str, text: str, what: str, instead: str) -> None:
+def remember(ledger: TransactionContext, name: str, text: str, what: str, instead: str) -> None:
     """Have it told that a text which is no note cannot be read."""
     unread = Unread(what, text, Unreadable(text).why, instead, stays=False)
-    ledger.unreadable[name] = Found(unread, "")
+    ledger.unreadable[name] = UnreadableText(unread, "")
 
 
-def keep(ledger: Books, name: str, text: str) -> None:
+def keep(ledger: TransactionContext, name: str, text: str) -> None:
     """Write a note anew; a text that could not be read is set aside first."""
     if name in ledger.unreadable:
         tell(ledger)
     ledger.tx.set_note(name, text)
 
 
-def check_view(ledger: Books, view: str) -> None:
+def check_view(ledger: TransactionContext, view: str) -> None:
     """Remember a view that cannot be read."""
     if read_view(view) is ALONE:
         instead = "it starts when nothing else runs here"
         remember(ledger, "view", view, "the HEADGATE_LIMITS of somebody who waits", instead)
 
 
-def tell(ledger: Books) -> None:
+def tell(ledger: TransactionContext) -> None:
     """Set aside what was found unreadable, and tell of it once for each text. Writes."""
     for pool in ledger.book.unread:
         for unread in pool.unread:
-            _tell(ledger, f"{unread.what}:{pool.name}", Found(unread, pool.name))
+            _tell(ledger, f"{unread.what}:{pool.name}", UnreadableText(unread, pool.name))
     notes, ledger.unreadable = ledger.unreadable, {}
     for name, one in notes.items():
         _tell(ledger, name, one)
@@ -67,14 +67,14 @@ def tell(ledger: Books) -> None:
             ledger.tx.set_note(name, one.replacement)
 
 
-def _tell(ledger: Books, name: str, one: Found) -> None:
+def _tell(ledger: TransactionContext, name: str, one: UnreadableText) -> None:
     aside = f"{KIND}:{name}"
     if ledger.tx.note(aside) != one.unread.text:
         ledger.tx.set_note(aside, one.unread.text)
         ledger.tell(KIND, one.unread.words(one.pool), pool=one.pool)
 
 
-def words(ledger: Books, pool: str) -> tuple[str, ...]:
+def words(ledger: TransactionContext, pool: str) -> tuple[str, ...]:
     """What people should know of a pool: all that was found unreadable about it."""
     seen = ledger.book.pools.get(pool)
     known = seen.unread if seen is not None else ()

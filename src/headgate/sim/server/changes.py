@@ -11,7 +11,7 @@ from typing import Any
 from headgate.core.quantities import MOST, shown
 from headgate.errors import UsageError
 from headgate.sim.server.manner import CUTS, LONGEST, Manner, fixed, parse_share, parse_spread
-from headgate.sim.upstream import Plan, Steps
+from headgate.sim.upstream import ProviderPlan, Steps
 
 STEPS = ("cap", "foreign", "lag", "usage_bias")
 SHARES = ("overload", "usage_error")
@@ -26,7 +26,7 @@ NAMES = (*STEPS, *SHARES, *SPANS, *NUMBERS, *OPTIONAL, *MAPS, "slowdown", *MANNE
 _KEPT = 50
 """How many earlier steps of a changing value are kept."""
 
-Change = Callable[[Plan], Plan]
+Change = Callable[[ProviderPlan], ProviderPlan]
 
 
 def parse_changes(changes: object, now: int, manner: Manner) -> tuple[Change, Manner]:
@@ -39,7 +39,7 @@ def parse_changes(changes: object, now: int, manner: Manner) -> tuple[Change, Ma
     values: dict[str, Any] = {name: _value(name, value) for name, value in changes.items()}
     own: dict[str, Any] = {name: values.pop(name) for name in MANNER if name in values}
 
-    def apply(plan: Plan) -> Plan:
+    def apply(plan: ProviderPlan) -> ProviderPlan:
         fields: dict[str, Any] = {}
         for name, value in values.items():
             if name in STEPS or name in SHARES:

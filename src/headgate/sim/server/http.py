@@ -21,7 +21,7 @@ from headgate.sim.dialects.dialect import Dialect, Json, Limits, Refusal, Reply
 from headgate.sim.dialects.gemini import Gemini
 from headgate.sim.dialects.openai import Chat, Responses
 from headgate.sim.server.control import Control
-from headgate.sim.server.manner import draw, parse_wish
+from headgate.sim.server.manner import draw, parse_request_options
 from headgate.sim.server.play import Play, document, reset
 from headgate.sim.server.provider import Provider, Who, account_of
 from headgate.sim.server.usage import featherless, usage
@@ -154,7 +154,7 @@ class Service:
         stream = call.verb == "streamGenerateContent" or body.get("stream") is True
         provider, dialect = self.provider, call.dialect
         try:
-            wish = parse_wish(raw)
+            wish = parse_request_options(raw)
         except UsageError as error:
             raise Refused("bad", str(error)) from None
         script = draw(provider.manner, provider.chance, wish, dialect.most(body), stream=stream)

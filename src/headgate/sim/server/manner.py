@@ -65,7 +65,7 @@ class Manner(NamedTuple):
     """By a reset, by a clean end that comes too early, or by an error event."""
 
 
-class Wish(NamedTuple):
+class RequestOptions(NamedTuple):
     """What a request's marker asks for; None where it does not."""
 
     duration: int | None = None
@@ -101,17 +101,17 @@ class Script(NamedTuple):
         )
 
 
-def parse_wish(body: bytes) -> Wish:
+def parse_request_options(body: bytes) -> RequestOptions:
     """What the last marker in a request's body asks for."""
     found = _MARKER.findall(body)
     if not found:
-        return Wish()
+        return RequestOptions()
     text = " ".join(found[-1].decode(errors="replace").split())
     values: dict[str, object] = {}
     for word in text.split():
         name, _, value = word.partition("=")
         values[name] = _value(name, value)
-    return Wish(text=text, **values)  # type: ignore[arg-type]
+    return RequestOptions(text=text, **values)  # type: ignore[arg-type]
 
 
 def _value(name: str, value: str) -> object:
@@ -131,7 +131,7 @@ def _value(name: str, value: str) -> object:
                 return value
             raise UsageError(f"bad {name} {value[:20]!r} in a marker: expected one of {allowed}")
         case _:
-            known = ", ".join(Wish._fields[:-1])
+            known = ", ".join(RequestOptions._fields[:-1])
             raise UsageError(f"unknown word {name[:20]!r} in a marker: expected {known}")
 
 
@@ -168,7 +168,12 @@ def parse_spread(text: str) -> Spread | None:
 
 
 def draw(
-    manner: Manner, chance: random.Random, wish: Wish, most: int | None, *, stream: bool = True
+    manner: Manner,
+    chance: random.Random,
+    wish: RequestOptions,
+    most: int | None,
+    *,
+    stream: bool = True,
 ) -> Script:
     """What will happen to a request that allows `most` tokens."""
     length = None if manner.duration is None else manner.duration.draw(chance)

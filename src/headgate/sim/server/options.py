@@ -7,7 +7,7 @@ from headgate.core.quantities import parse_duration
 from headgate.errors import UsageError
 from headgate.sim.server.changes import parse_changes
 from headgate.sim.server.manner import CUTS, Manner
-from headgate.sim.upstream import Plan, Steps
+from headgate.sim.upstream import ProviderPlan, Steps
 
 _STEPS = {
     "cap": "how many may be in flight, of one account (4); 8,40m:3 is 8, and 3 after 40 minutes",
@@ -56,7 +56,7 @@ def plan_arguments(parser: ArgumentParser) -> None:
         add(option, dest=name, action="append", metavar="MODEL=N", help=does)
 
 
-def plan_of(args: Namespace) -> tuple[Plan, Manner]:
+def plan_of(args: Namespace) -> tuple[ProviderPlan, Manner]:
     """The plan and the manner that a command line gives."""
     given = {name: value for name, value in vars(args).items() if value is not None}
     changes: dict[str, object] = {
@@ -75,7 +75,7 @@ def plan_of(args: Namespace) -> tuple[Plan, Manner]:
     steps: dict[str, Any] = {
         name: parse_steps(given[name], name) for name in _STEPS if name in given
     }
-    return apply(Plan())._replace(**steps), manner
+    return apply(ProviderPlan())._replace(**steps), manner
 
 
 def parse_steps(text: str, name: str) -> Steps:
@@ -94,7 +94,7 @@ def parse_steps(text: str, name: str) -> Steps:
 def _checked(text: str, name: str) -> float:
     number = parse_duration(text, "--lag") if name == "lag" else _number(text, name)
     apply, _ = parse_changes({name: number}, 0, Manner())
-    value: float = getattr(apply(Plan()), name)[-1][1]
+    value: float = getattr(apply(ProviderPlan()), name)[-1][1]
     return value
 
 

@@ -12,9 +12,9 @@ from hashlib import sha256
 
 from headgate.core.named_tuple import NamedTuple
 from headgate.sim.dialects.dialect import Dialect, Limits, Rate, Refusal, kind_of
-from headgate.sim.journal import Journal, Line
-from headgate.sim.server.manner import Manner, Script, Wish
-from headgate.sim.upstream import Plan, Upstream
+from headgate.sim.journal import Journal, JournalLine
+from headgate.sim.server.manner import Manner, RequestOptions, Script
+from headgate.sim.upstream import ProviderPlan, Upstream
 
 MINUTE = 60_000
 SOON = 60_000
@@ -46,7 +46,7 @@ class Visit(NamedTuple):
 class Account(Upstream):
     """One key's account: the provider model, and who is really inside."""
 
-    def __init__(self, plan: Plan, seed: int) -> None:
+    def __init__(self, plan: ProviderPlan, seed: int) -> None:
         super().__init__(plan, seed)
         self.inside: dict[int, Visit] = {}
         self.models: Counter[str] = Counter()
@@ -54,7 +54,7 @@ class Account(Upstream):
         self.answers: Counter[str] = Counter()
         """How many were accepted and refused, kind by kind."""
 
-    def change(self, plan: Plan) -> None:
+    def change(self, plan: ProviderPlan) -> None:
         """Behave otherwise from now on."""
         self.plan = plan
         self._weights = dict(plan.weights)
@@ -99,7 +99,7 @@ class Account(Upstream):
 class Provider:
     """All accounts, under one plan and one clock."""
 
-    def __init__(self, plan: Plan, manner: Manner, journal: Journal, seed: int = 0) -> None:
+    def __init__(self, plan: ProviderPlan, manner: Manner, journal: Journal, seed: int = 0) -> None:
         self.first_plan, self.first_manner, self.seed = plan, manner, seed
         self.journal = journal
         self._session = 0
@@ -136,7 +136,7 @@ class Provider:
         self,
         who: Who,
         script: Script,
-        wish: Wish,
+        wish: RequestOptions,
         dialect: Dialect,
         *,
         tokens: int = 0,
@@ -162,7 +162,7 @@ class Provider:
         self.note("enter", who, status=200)
         return visit
 
-    def _wished(self, who: Who, wish: Wish) -> Refusal | None:
+    def _wished(self, who: Who, wish: RequestOptions) -> Refusal | None:
         if wish.status is None and wish.refuse is None:
             return None
         if wish.times is not None:
@@ -194,7 +194,7 @@ class Provider:
         self.note(event, who, status=499 if event == "cancelled" else 200, note=note)
         return True
 
-    def note(self, event: str, who: Who | None = None, **fields: object) -> Line:
+    def note(self, event: str, who: Who | None = None, **fields: object) -> JournalLine:
         """Write something down, with the counts of this moment."""
         now, who = self.now(), who or Who(0)
         account = self.accounts.get(who.account)
@@ -212,7 +212,9 @@ class Provider:
         """Everybody inside."""
         return [visit for account in self.accounts.values() for visit in account.inside.values()]
 
-    def change(self, how: Callable[[Plan], Plan], manner: Manner, note: str) -> None:
+    def change(
+        self, how: Callable[[ProviderPlan], ProviderPlan], manner: Manner, note: str
+    ) -> None:
         """Behave otherwise from now on, towards every account."""
         self.plan, self.manner = how(self.plan), manner
         for account in {id(one): one for one in (self.first, *self.accounts.values())}.values():

@@ -26,7 +26,7 @@ from headgate.sim.journal import Journal
 from headgate.sim.server.manner import Manner
 from headgate.sim.server.options import plan_arguments, plan_of
 from headgate.sim.server.provider import Account, Provider, account_of
-from headgate.sim.upstream import Plan
+from headgate.sim.upstream import ProviderPlan
 
 if TYPE_CHECKING:
     from headgate.sim.server.http import Service
@@ -41,7 +41,7 @@ _PATIENCE = 0.5
 class Options(NamedTuple):
     """What a server is started with."""
 
-    plan: Plan = Plan()
+    plan: ProviderPlan = ProviderPlan()
     manner: Manner = Manner()
     host: str = "127.0.0.1"
     port: int = 0
@@ -83,7 +83,7 @@ class Server:
 
 @asynccontextmanager
 async def running(
-    plan: Plan = Plan(),  # noqa: B008 - a frozen value
+    plan: ProviderPlan = ProviderPlan(),  # noqa: B008 - a frozen value
     manner: Manner = Manner(),  # noqa: B008 - the same
     *,
     host: str = "127.0.0.1",

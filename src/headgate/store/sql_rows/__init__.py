@@ -22,9 +22,9 @@ from headgate.core.admission.pools import Tuned
 from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import (
     Attempt,
+    EventRow,
     Expected,
-    Happening,
-    History,
+    HoldHistory,
     Member,
     Rest,
     Ticket,
@@ -60,7 +60,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         self._pools: dict[str, Tuned] | None = None
         self._tuned: tuple[Tuned, ...] = ()
         self._members: dict[str, Member] | None = None
-        self._new_events: list[Happening] = []
+        self._new_events: list[EventRow] = []
         self._new_holds: dict[str, list[int]] = {}
 
     def expect(self, expected: Expected) -> None:
@@ -194,7 +194,9 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         self._put_off()
         answers = self._ask_all([("history", (key,)) for key in asked])
         found = {
-            key: History._make(rows[0]) for key, rows in zip(asked, answers, strict=True) if rows
+            key: HoldHistory._make(rows[0])
+            for key, rows in zip(asked, answers, strict=True)
+            if rows
         }
         known = [found[key].mean for key in wanted if key in found and found[key].sound]
         return sum(known) / len(known) if known else None
@@ -215,10 +217,10 @@ class SqlRows(LineRows, LeaseRows, JobRows):
     def members(self) -> list[Member]:
         return sorted(self._known_members().values(), key=lambda row: (row.joined, row.id))
 
-    def add_event(self, row: Happening) -> None:
+    def add_event(self, row: EventRow) -> None:
         self._new_events.append(row)
 
-    def events(self, after: int, most: int, work: int) -> list[Happening]:
+    def events(self, after: int, most: int, work: int) -> list[EventRow]:
         self._put_off()
         if work:
             rows = self._ask("newest_of" if after < 0 else "events_of", work, after, most)
@@ -226,4 +228,4 @@ class SqlRows(LineRows, LeaseRows, JobRows):
             rows = self._ask("newest_events", most)
         else:
             rows = self._ask("events", after, most)
-        return [Happening._make(row) for row in rows]
+        return [EventRow._make(row) for row in rows]

@@ -1,7 +1,7 @@
 """Leases and resting seats: the rows that decisions are counted from."""
 
 from headgate.core.times import Ms
-from headgate.ledger.transaction.rows import Held, Lease, Rest
+from headgate.ledger.transaction.rows import Held, LeaseRow, Rest
 from headgate.store import column_codec
 from headgate.store.sql_rows.session import Row, Session
 
@@ -14,24 +14,24 @@ class LeaseRows(Session):
     def begin(self) -> None:
         """Remember nothing of any transaction before."""
         super().begin()
-        self._leases: dict[int, Lease | None] = {}
+        self._leases: dict[int, LeaseRow | None] = {}
         self._held: dict[_Group, tuple[int, int]] | None = None
-        self._chained: dict[int, Lease] | None = None
-        self._recent: dict[int, Lease] | None = None
+        self._chained: dict[int, LeaseRow] | None = None
+        self._recent: dict[int, LeaseRow] | None = None
         self._recent_since = 0
         self._rests: list[Rest] | None = None
 
-    def lease(self, id: int) -> Lease | None:
+    def lease(self, id: int) -> LeaseRow | None:
         if id not in self._leases:
             rows = self._ask("lease", id)
             self._leases[id] = column_codec.read_lease(rows[0]) if rows else None
         return self._leases[id]
 
-    def add_lease(self, row: Lease) -> None:
+    def add_lease(self, row: LeaseRow) -> None:
         self._count_in(row)
         self._change("add_lease", *column_codec.write_lease(row))
 
-    def drop_lease(self, id: int) -> Lease | None:
+    def drop_lease(self, id: int) -> LeaseRow | None:
         if id not in self._leases:  # one question instead of a question and a change
             rows = self._ask("take_lease", id)
             taken = column_codec.read_lease(rows[0]) if rows else None
@@ -44,14 +44,14 @@ class LeaseRows(Session):
             self._change("drop_lease", id)
         return row
 
-    def change_lease(self, row: Lease) -> None:
+    def change_lease(self, row: LeaseRow) -> None:
         before = self.lease(row.id)
         if before is not None:
             self._count_out(before)
             self._count_in(row)
             self._change("change_lease", *column_codec.write_lease(row))
 
-    def _count_in(self, row: Lease) -> None:
+    def _count_in(self, row: LeaseRow) -> None:
         self._leases[row.id] = row
         if self._recent is not None and row.granted > self._recent_since:
             self._recent[row.id] = row
@@ -63,7 +63,7 @@ class LeaseRows(Session):
             seats, leases = self._held.get(group, (0, 0))
             self._held[group] = (seats + row.weight, leases + 1)
 
-    def _count_out(self, row: Lease) -> None:
+    def _count_out(self, row: LeaseRow) -> None:
         self._leases[row.id] = None
         if self._recent is not None:
             self._recent.pop(row.id, None)
@@ -78,28 +78,28 @@ class LeaseRows(Session):
             else:
                 del self._held[group]
 
-    def leases(self, after: int, most: int) -> list[Lease]:
+    def leases(self, after: int, most: int) -> list[LeaseRow]:
         return [column_codec.read_lease(row) for row in self._ask("leases", after, most)]
 
-    def leases_of(self, member: str) -> list[Lease]:
+    def leases_of(self, member: str) -> list[LeaseRow]:
         return [column_codec.read_lease(row) for row in self._ask("leases_of", member)]
 
-    def job_leases(self) -> list[Lease]:
+    def job_leases(self) -> list[LeaseRow]:
         return [column_codec.read_lease(row) for row in self._ask("job_leases")]
 
-    def family(self, chain: int) -> list[Lease]:
+    def family(self, chain: int) -> list[LeaseRow]:
         return sorted(
             (row for row in self.families() if row.chain == chain), key=lambda row: row.id
         )
 
-    def families(self) -> list[Lease]:
+    def families(self) -> list[LeaseRow]:
         if self._chained is None:
             self._chained = self._keep(
                 [column_codec.read_lease(row) for row in self._ask("families")]
             )
         return sorted(self._chained.values(), key=lambda row: (row.chain, row.id))
 
-    def recent(self, since: Ms) -> list[Lease]:
+    def recent(self, since: Ms) -> list[LeaseRow]:
         if self._recent is None or since < self._recent_since:
             rows = self._ask("recent", since)
             self._recent, self._recent_since = (
@@ -108,7 +108,7 @@ class LeaseRows(Session):
             )
         return [row for row in self._recent.values() if row.granted > since]
 
-    def _keep(self, rows: list[Lease]) -> dict[int, Lease]:
+    def _keep(self, rows: list[LeaseRow]) -> dict[int, LeaseRow]:
         found = {row.id: row for row in rows}
         self._leases.update(found)
         return found

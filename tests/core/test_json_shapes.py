@@ -23,7 +23,7 @@ from headgate.core.display.snapshots import (
     UpstreamStatus,
     Waiting,
 )
-from headgate.core.notification_targets import Target
+from headgate.core.notification_targets import NotifyTarget
 from headgate.core.times import Ms, Seconds
 from headgate.errors import UsageError
 from headgate.notify import lacks, message
@@ -247,4 +247,4 @@ def test_a_bad_variable(said: str) -> None:
     with pytest.raises(UsageError, match=expected):
         json_shapes.only_new(said)
     environ = {"HEADGATE_SCHEMA": said}
-    assert re.fullmatch(expected, lacks(Target("t", command=("true",)), environ))
+    assert re.fullmatch(expected, lacks(NotifyTarget("t", command=("true",)), environ))

@@ -8,8 +8,8 @@ import pytest
 
 from headgate import Gate, NoRoomError
 from headgate.core.admission.seats import Reason
-from headgate.core.host.pressure import GIB, Care, Host
-from headgate.gate.host.memory_and_load import Gauge, read, strained
+from headgate.core.host.pressure import GIB, Host, PressureLimits
+from headgate.gate.host.memory_and_load import HostGauge, read, strained
 from tests.gate.conftest import Opener
 from tests.support import LONG, Box, pool_of, until
 
@@ -119,8 +119,8 @@ def test_odd_files_bound_nothing(tree: Tree, text: str) -> None:
 def test_without_figures_there_are_none(tmp_path: Path) -> None:
     """Below a root without /proc nothing is made up."""
     assert read(tmp_path) is None
-    assert Gauge(tmp_path).look() is None
-    assert strained(Care(GIB), None) is None
+    assert HostGauge(tmp_path).look() is None
+    assert strained(PressureLimits(GIB), None) is None
 
 
 def test_this_machine_can_be_read() -> None:
@@ -133,7 +133,7 @@ def test_this_machine_can_be_read() -> None:
 
 def test_who_asks_about_danger() -> None:
     """Below the floor nothing starts; below half of it what runs is in danger."""
-    care, low, least = Care(GIB), Host(8 * GIB, 700 * MIB, 2), Host(8 * GIB, 100 * MIB, 2)
+    care, low, least = PressureLimits(GIB), Host(8 * GIB, 700 * MIB, 2), Host(8 * GIB, 100 * MIB, 2)
     assert strained(care, low) == Reason(
         "memory_low", "host", note="700 MiB free, below its floor of 1 GiB"
     )
@@ -171,7 +171,7 @@ def test_everything_waits_for_memory(box: Box) -> None:
 
 def low(gate: Gate, tree: Tree) -> None:
     """Let a gate see the machine of the test."""
-    gate._settings.pages.gauge = Gauge(tree.root)
+    gate._settings.pages.gauge = HostGauge(tree.root)
 
 
 def test_relief_lets_in_who_waits(open_gate: Opener, box: Box, tree: Tree) -> None:
@@ -259,5 +259,5 @@ def test_nothing_is_read_unless_asked_for(box: Box, tree: Tree) -> None:
         gate.status()
         gate.capacity()
     gauge = gate._settings.pages.gauge
-    assert isinstance(gauge, Gauge)
+    assert isinstance(gauge, HostGauge)
     assert gauge._next == 0.0

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headgate.core import rate_limits
 from headgate.core.quantities import MOST
-from headgate.core.rate_limits import MINUTE, Meter, Rates, Slot
+from headgate.core.rate_limits import MINUTE, RateMeter, Rates, RateSlot
 from headgate.core.stored_text.contents import METER, full_meter
 from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import Ms
@@ -20,7 +20,7 @@ class Provider:
     def __init__(self, limits: Rates) -> None:
         self.limits = limits
         self.now: int = NOW
-        self.meter = Meter()
+        self.meter = RateMeter()
         self.starts: list[int] = []
         self.spent: dict[int, tuple[int, int]] = {}
         """By request: when it started, and how many tokens it is known to have used."""
@@ -163,7 +163,7 @@ def test_starts_keep_apart() -> None:
 
 def test_the_longest_wait_is_told() -> None:
     """Where several things are waited for, the last of them."""
-    meter = rate_limits.charge(Meter(), 1_000, NOW)
+    meter = rate_limits.charge(RateMeter(), 1_000, NOW)
     assert rate_limits.opens(meter, Rates(1, 1_000, Ms(90_000)), 5, NOW)[1] == "spacing"
     assert rate_limits.opens(meter, Rates(2, 1_000, Ms(2_000)), 5, NOW)[1] == "tpm"
     assert rate_limits.opens(meter, Rates(1, 9_000, Ms(2_000)), 5, NOW)[1] == "rpm"
@@ -184,7 +184,7 @@ def test_what_was_used_counts_instead_of_the_estimate() -> None:
 
 def test_what_was_never_sent_is_given_back() -> None:
     """A start and its tokens; but not more than were charged."""
-    meter = rate_limits.charge(Meter(), 500, NOW)
+    meter = rate_limits.charge(RateMeter(), 500, NOW)
     assert rate_limits.refund(meter, NOW, 500, Ms(NOW + 10)).slots == ()
     twice = rate_limits.refund(
         rate_limits.refund(rate_limits.charge(meter, 100, NOW), NOW, 500, NOW),
@@ -196,7 +196,7 @@ def test_what_was_never_sent_is_given_back() -> None:
     again = rate_limits.charge(
         rate_limits.refund(rate_limits.refund(meter, NOW, 0, NOW), NOW, 0, NOW), 0, NOW
     )
-    assert again.slots == (Slot(NOW // 1_000, 1, 500),)
+    assert again.slots == (RateSlot(NOW // 1_000, 1, 500),)
     old = rate_limits.refund(meter, Ms(NOW - 2 * MINUTE), 500, NOW)
     assert old.slots == meter.slots
 
@@ -204,9 +204,9 @@ def test_what_was_never_sent_is_given_back() -> None:
 def test_upstream_is_believed_where_it_has_less() -> None:
     """Its lower limit counts and what others used is charged; a higher figure changes nothing."""
     limits = Rates(rpm=10, tpm=1_000)
-    meter = rate_limits.charge(Meter(), 100, NOW)
+    meter = rate_limits.charge(RateMeter(), 100, NOW)
     found = rate_limits.correct(meter, limits, (4, 1), (500, 350), Ms(NOW + 5_000))
-    assert found.slots == (Slot(NOW // 1_000, 1, 100), Slot(NOW // 1_000 + 5, 2, 50))
+    assert found.slots == (RateSlot(NOW // 1_000, 1, 100), RateSlot(NOW // 1_000 + 5, 2, 50))
     assert rate_limits.opens(found, limits, 350, Ms(NOW + 5_000))[0] == NOW + 5_000
     assert rate_limits.opens(found, limits, 351, Ms(NOW + 5_000))[1] == "tpm"
     last = rate_limits.charge(found, 0, Ms(NOW + 5_000))
@@ -227,10 +227,10 @@ def test_upstream_is_believed_where_it_has_less() -> None:
 def test_what_upstream_counted_is_gone_when_it_says(reset: Ms | None, opens: int) -> None:
     """After its reset, to the second; after a minute if it names none, or a longer one."""
     limits = Rates(rpm=10, tpm=1_000)
-    found = rate_limits.correct(Meter(), limits, (10, 0), (1_000, 0), NOW, reset=reset)
+    found = rate_limits.correct(RateMeter(), limits, (10, 0), (1_000, 0), NOW, reset=reset)
     for tokens in (0, 700):
         assert rate_limits.opens(found, limits, tokens, NOW)[0] == NOW + opens
-    ours = rate_limits.charge(Meter(), 1_000, NOW)
+    ours = rate_limits.charge(RateMeter(), 1_000, NOW)
     found = rate_limits.correct(ours, limits, (10, 0), (1_000, 0), NOW, reset=reset)
     assert rate_limits.opens(found, limits, 0, NOW)[0] == NOW + opens
     assert rate_limits.opens(found, limits, 1, NOW)[0] == NOW + 61_000, (
@@ -241,7 +241,7 @@ def test_what_upstream_counted_is_gone_when_it_says(reset: Ms | None, opens: int
 @given(st.integers(0, 12), st.integers(0, 1_500), st.integers(0, 8))
 def test_a_correction_never_makes_room(left: int, tokens_left: int, charged: int) -> None:
     """After a correction a request starts no earlier than before it."""
-    limits, meter = Rates(rpm=8, tpm=1_000), Meter()
+    limits, meter = Rates(rpm=8, tpm=1_000), RateMeter()
     for _ in range(charged):
         meter = rate_limits.charge(meter, 120, NOW)
     after = rate_limits.correct(meter, limits, (None, left), (None, tokens_left), Ms(NOW + 900))
@@ -280,7 +280,11 @@ def test_garbage_is_no_meter(text: str) -> None:
 def test_a_meter_can_be_kept() -> None:
     """What is written comes back the same."""
     meter = rate_limits.correct(
-        rate_limits.charge(Meter(), 100, NOW), Rates(9, 900), (4, 1), (500, 350), Ms(NOW + 5_000)
+        rate_limits.charge(RateMeter(), 100, NOW),
+        Rates(9, 900),
+        (4, 1),
+        (500, 350),
+        Ms(NOW + 5_000),
     )
     assert METER._read(METER.write(meter)) == meter
-    assert METER._read(METER.write(Meter())) == Meter()
+    assert METER._read(METER.write(RateMeter())) == RateMeter()

@@ -11,7 +11,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headgate.core.admission.next_in_line import Granted, Head, Order, Outcome, decisions, too_heavy
+from headgate.core.admission.next_in_line import (
+    Granted,
+    Head,
+    Order,
+    PassOutcome,
+    decisions,
+    too_heavy,
+)
 from headgate.core.admission.pools import Pool
 from headgate.core.admission.seats import Need, Reason, Use, blocked_by, ceiling
 from headgate.core.quantities import priority_class
@@ -103,7 +110,7 @@ class Line:
         for name in self.pools:
             use.rest(name, self.resting(name))
         lanes = sorted({work.lane for work in self.tickets.values()})
-        outcome = Outcome()
+        outcome = PassOutcome()
         for decision in decisions(lanes, use, Ms(self.now), self._head):
             outcome.add(decision)
             if isinstance(decision, Granted):

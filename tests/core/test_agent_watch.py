@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from headgate.config import load
 from headgate.config.profiles import BUILTIN, all_profiles
-from headgate.core.agents.agent_watch import Terms, Verdict, Vigil
+from headgate.core.agents.agent_watch import AgentWatch, RunLimits, WatchVerdict
 from headgate.core.agents.find_profile import GENERIC, Profile
-from headgate.core.agents.run_limits import JobTerms, judge
+from headgate.core.agents.run_limits import JobPolicy, warnings
 from headgate.core.answers.answer_rules import Rule
 from headgate.core.answers.builtin_rules import BUILTIN as RULES
 from headgate.core.answers.signals import CONCURRENCY, QUOTA, RATE
@@ -44,8 +44,10 @@ OTHER = "litellm.RateLimitError: too many"
 ATTEMPT = "Attempt 1 failed with status 429. Retrying with backoff... _ApiError: {}"
 
 
-def vigil(name: str = "claude", terms: Terms | None = None, provider: str = "anthropic") -> Vigil:
-    return Vigil(PROFILES[name], terms or Terms(), RULES, provider, Ms(1_000))
+def vigil(
+    name: str = "claude", terms: RunLimits | None = None, provider: str = "anthropic"
+) -> AgentWatch:
+    return AgentWatch(PROFILES[name], terms or RunLimits(), RULES, provider, Ms(1_000))
 
 
 def call(command: str, name: str = "Bash") -> str:
@@ -53,7 +55,7 @@ def call(command: str, name: str = "Bash") -> str:
     return json.dumps({"type": "assistant", "message": {"content": [block]}})
 
 
-def code(verdict: Verdict | None) -> str:
+def code(verdict: WatchVerdict | None) -> str:
     return verdict.code if verdict else ""
 
 
@@ -85,7 +87,7 @@ def test_an_agent_that_only_retries_is_a_zombie() -> None:
         watch.feed(RETRY, Ms(now), WALL)
     assert watch.verdict(Ms(99_999)) is None
     verdict = watch.verdict(Ms(100_000))
-    assert verdict == Verdict(
+    assert verdict == WatchVerdict(
         "rate_limited", "upstream refused it (rate-limited), and no progress for 1m30s", park=True
     )
     assert watch.due(Ms(100_000)) == 100_000
@@ -160,7 +162,7 @@ def test_events_end_that_leniency() -> None:
 
 def test_without_parking_a_zombie_is_left_alone() -> None:
     """Signals are still reported; only budgets end it."""
-    watch = vigil(terms=Terms(park=False, max_runtime=Ms(10 * MINUTE)))
+    watch = vigil(terms=RunLimits(park=False, max_runtime=Ms(10 * MINUTE)))
     assert watch.feed(RETRY, Ms(2_000), WALL)
     assert watch.verdict(Ms(5 * MINUTE)) is None
     assert watch.due(Ms(2_000)) == 1_000 + 10 * MINUTE
@@ -171,7 +173,7 @@ def test_rules_of_the_user_count() -> None:
     """A rule for the agent's own lines makes them refusals; one for others' does not."""
     mine = Rule("mine", CONCURRENCY, profile="robo", line="seats gone")
     others = Rule("others", CONCURRENCY, profile="claude", line="no luck")
-    watch = Vigil(Profile("robo"), Terms(), (mine, others, *RULES), "", Ms(0))
+    watch = AgentWatch(Profile("robo"), RunLimits(), (mine, others, *RULES), "", Ms(0))
     signal = watch.feed("seats gone", Ms(1), WALL)
     assert signal
     assert signal.kind == CONCURRENCY
@@ -181,8 +183,11 @@ def test_rules_of_the_user_count() -> None:
 def test_a_profile_that_is_like_another_knows_its_lines() -> None:
     """The rules for claude hold for what speaks like it, and not for the rest."""
     alike = PROFILES["claude"]._replace(name="mine", speaks="claude")
-    assert Vigil(alike, Terms(), RULES, "", Ms(0)).feed(PLAIN, Ms(1), WALL)
-    assert Vigil(PROFILES["codex"], Terms(), RULES, "", Ms(0)).feed(PLAIN, Ms(1), WALL) is None
+    assert AgentWatch(alike, RunLimits(), RULES, "", Ms(0)).feed(PLAIN, Ms(1), WALL)
+    assert (
+        AgentWatch(PROFILES["codex"], RunLimits(), RULES, "", Ms(0)).feed(PLAIN, Ms(1), WALL)
+        is None
+    )
 
 
 def test_when_to_come_back_is_read_by_the_wall_clock() -> None:
@@ -230,7 +235,7 @@ def test_an_end_by_a_refusal_is_parked(
 
 def test_without_parking_only_a_lie_is_corrected() -> None:
     """A failure is one by its code; an exit 0 after a refusal is none, but is not parked."""
-    watch = vigil(terms=Terms(park=False))
+    watch = vigil(terms=RunLimits(park=False))
     watch.feed(REFUSED, Ms(2_000), WALL)
     assert watch.outcome(1, 0) is None
     verdict = watch.outcome(0, 0)
@@ -272,18 +277,18 @@ def test_by_default_nothing_but_a_refusal_or_a_loop_ends_an_agent() -> None:
 
 def test_an_agent_that_writes_nothing_is_stale() -> None:
     """Any output counts, and the clock starts with the agent."""
-    watch = vigil(terms=Terms(stale_after=Ms(10 * MINUTE)))
+    watch = vigil(terms=RunLimits(stale_after=Ms(10 * MINUTE)))
     assert watch.due(Ms(1_000)) == 1_000 + 10 * MINUTE
     watch.feed("", Ms(5 * MINUTE), WALL)
     assert watch.verdict(Ms(15 * MINUTE - 1)) is None
     verdict = watch.verdict(Ms(15 * MINUTE))
-    assert verdict == Verdict("stale", "it wrote nothing for 10m; stale_after is 10m")
+    assert verdict == WatchVerdict("stale", "it wrote nothing for 10m; stale_after is 10m")
     assert watch.outcome(143, 15) == verdict
 
 
 def test_silence_after_a_refusal_is_a_matter_of_the_refusal() -> None:
     """A stale agent that was refused is parked, not failed."""
-    watch = vigil(terms=Terms(patience=Ms(30 * MINUTE), stale_after=Ms(10 * MINUTE)))
+    watch = vigil(terms=RunLimits(patience=Ms(30 * MINUTE), stale_after=Ms(10 * MINUTE)))
     watch.feed(RETRY, Ms(0), WALL)
     assert watch.due(Ms(0)) == 10 * MINUTE
     assert code(watch.verdict(Ms(10 * MINUTE))) == "rate_limited"
@@ -291,40 +296,42 @@ def test_silence_after_a_refusal_is_a_matter_of_the_refusal() -> None:
 
 def test_an_agent_may_run_for_a_given_time() -> None:
     """From its start, whatever it writes."""
-    watch = vigil(terms=Terms(max_runtime=MINUTE))
+    watch = vigil(terms=RunLimits(max_runtime=MINUTE))
     watch.feed(WORK, Ms(60_500), WALL)
     assert watch.verdict(Ms(60_999)) is None
     assert watch.due(Ms(60_999)) == 61_000
-    assert watch.verdict(Ms(61_000)) == Verdict("max_runtime", "it ran for 1m; max_runtime is 1m")
+    assert watch.verdict(Ms(61_000)) == WatchVerdict(
+        "max_runtime", "it ran for 1m; max_runtime is 1m"
+    )
 
 
 def test_an_agent_may_make_a_given_number_of_tool_calls() -> None:
     """The one after the last ends it."""
-    watch = vigil(terms=Terms(max_tool_calls=2))
+    watch = vigil(terms=RunLimits(max_tool_calls=2))
     for number in range(2):
         watch.feed(call(str(number)), Ms(number), WALL)
     assert watch.verdict(Ms(3)) is None
     watch.feed(call("3"), Ms(4), WALL)
-    assert watch.verdict(Ms(5)) == Verdict(
+    assert watch.verdict(Ms(5)) == WatchVerdict(
         "tool_calls", "it made 3 tool calls; max_tool_calls is 2"
     )
 
 
 def test_the_same_tool_call_again_and_again_is_a_loop() -> None:
     """Only in a row: another call in between starts the count anew."""
-    watch = vigil(terms=Terms(same_tool_calls=3))
+    watch = vigil(terms=RunLimits(same_tool_calls=3))
     for command in ("ls", "ls", "pwd", "ls", "ls"):
         watch.feed(call(command), Ms(1), WALL)
     assert watch.verdict(Ms(2)) is None
     watch.feed(call("ls"), Ms(3), WALL)
-    assert watch.verdict(Ms(4)) == Verdict(
+    assert watch.verdict(Ms(4)) == WatchVerdict(
         "tool_loop", "it made the same call of Bash 3 times in a row; same_tool_calls is 3"
     )
 
 
 def test_a_tool_that_polls_makes_no_loop() -> None:
     """To ask for the output of a long command again and again is what it is for."""
-    watch = vigil(terms=Terms(same_tool_calls=3))
+    watch = vigil(terms=RunLimits(same_tool_calls=3))
     for _ in range(10):
         watch.feed(call("id 1", "TaskOutput"), Ms(1), WALL)
     assert watch.verdict(Ms(2)) is None
@@ -333,7 +340,7 @@ def test_a_tool_that_polls_makes_no_loop() -> None:
 
 def test_loops_can_be_left_alone() -> None:
     """Off is off."""
-    watch = vigil(terms=Terms(same_tool_calls=None))
+    watch = vigil(terms=RunLimits(same_tool_calls=None))
     for _ in range(200):
         watch.feed(call("ls"), Ms(1), WALL)
     assert watch.verdict(Ms(2)) is None
@@ -375,7 +382,7 @@ def test_the_last_line_is_fit_to_be_shown(lines: list[str], shown: str) -> None:
 
 def test_no_input_of_a_tool_is_kept() -> None:
     """Neither for budgets nor in a verdict."""
-    watch = vigil(terms=Terms(same_tool_calls=2))
+    watch = vigil(terms=RunLimits(same_tool_calls=2))
     watch.feed(call("echo hunter2"), Ms(1), WALL)
     watch.feed(call("echo hunter2"), Ms(1), WALL)
     watch.feed("later", Ms(1), WALL)
@@ -394,7 +401,7 @@ def test_no_input_of_a_tool_is_kept() -> None:
     steps=st.integers(-1_000, 200_000),
     wall=st.sampled_from([0.0, WALL, -1.0, math.inf, math.nan]),
     terms=st.builds(
-        Terms,
+        RunLimits,
         patience=st.integers(1, 100_000),
         stale_after=st.none() | st.integers(1, 100_000),
         max_runtime=st.none() | st.integers(1, 100_000),
@@ -404,7 +411,7 @@ def test_no_input_of_a_tool_is_kept() -> None:
     ),
 )
 def test_whatever_is_fed_the_watch_keeps_its_word(
-    name: str, lines: list[str], steps: int, wall: float, terms: Terms
+    name: str, lines: list[str], steps: int, wall: float, terms: RunLimits
 ) -> None:
     """It never raises, parks nothing against the terms, and no verdict comes before its time."""
     watch = vigil(name, terms)
@@ -428,33 +435,33 @@ def test_whatever_is_fed_the_watch_keeps_its_word(
     watch.outcome(1, 9)
 
 
-# Terms that would end healthy agents.
+# RunLimits that would end healthy agents.
 
 
 @pytest.mark.parametrize(
     "terms, warning",
     [
-        (Terms(), ""),
-        (Terms(patience=Ms(29_999)), "patience: refusals often ask for a longer wait than 30s"),
+        (RunLimits(), ""),
+        (RunLimits(patience=Ms(29_999)), "patience: refusals often ask for a longer wait than 30s"),
         (
-            Terms(stale_after=Ms(300_000)),
+            RunLimits(stale_after=Ms(300_000)),
             "stale_after: a working agent may be silent for longer than 5m",
         ),
-        (Terms(stale_after=Ms(600_000)), ""),
+        (RunLimits(stale_after=Ms(600_000)), ""),
         (
-            Terms(max_runtime=Ms(300_000)),
+            RunLimits(max_runtime=Ms(300_000)),
             "max_runtime: agents run for hours, and are ended after 5m",
         ),
-        (Terms(max_runtime=Ms(1_800_000)), ""),
-        (Terms(max_tool_calls=200), "max_tool_calls: 200 tool calls are about 9m of work"),
-        (Terms(max_tool_calls=1_000), ""),
-        (Terms(same_tool_calls=2), "same_tool_calls: 2 tool calls are soon made"),
-        (Terms(same_tool_calls=10), ""),
-        (Terms(same_tool_calls=None), ""),
+        (RunLimits(max_runtime=Ms(1_800_000)), ""),
+        (RunLimits(max_tool_calls=200), "max_tool_calls: 200 tool calls are about 9m of work"),
+        (RunLimits(max_tool_calls=1_000), ""),
+        (RunLimits(same_tool_calls=2), "same_tool_calls: 2 tool calls are soon made"),
+        (RunLimits(same_tool_calls=10), ""),
+        (RunLimits(same_tool_calls=None), ""),
     ],
 )
-def test_terms_that_would_end_healthy_agents_are_judged(terms: Terms, warning: str) -> None:
+def test_terms_that_would_end_healthy_agents_are_judged(terms: RunLimits, warning: str) -> None:
     """A sentence for each, that says what would happen; the same for a job's terms."""
-    found = judge(terms)
-    assert judge(JobTerms(terms)) == found
+    found = warnings(terms)
+    assert warnings(JobPolicy(terms)) == found
     assert [line.startswith(warning) for line in found] == ([True] if warning else [])

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from headgate.config.check import parse
 from headgate.core.admission.next_in_line import Head, keep_seats, obstacles
-from headgate.core.admission.pools import AUTO, Declared, Pool, Tuned, book
+from headgate.core.admission.pools import AUTO, Declared, Pool, Tuned, resolve_pools
 from headgate.core.admission.seats import Need, Use, blocked_by
 from headgate.core.display.snapshots import explain
 from headgate.core.host import pressure
-from headgate.core.host.pressure import GIB, Care, Host
+from headgate.core.host.pressure import GIB, Host, PressureLimits
 from headgate.core.quantities import MOST, parse_size, show_size
 from headgate.core.times import Ms
 from headgate.errors import ConfigError, UsageError
@@ -54,7 +54,7 @@ def test_auto_says_where_it_comes_from(memory: int, cores: float, said: str) -> 
 
 
 def hosted(declared: Declared, host: Host | None = PLENTY, tuned: Tuned | None = None) -> Pool:
-    return book({"host": declared}, [tuned] if tuned else [], host=host).pools["host"]
+    return resolve_pools({"host": declared}, [tuned] if tuned else [], host=host).pools["host"]
 
 
 def test_auto_in_the_configuration() -> None:
@@ -62,12 +62,14 @@ def test_auto_in_the_configuration() -> None:
     pool = hosted(Declared(limit=AUTO))
     assert (pool.limit, pool.most, pool.configured_limit) == (4, 4, 4)
     assert pool.source == "auto: 24 GiB RAM, 2 cores"
-    assert pool.care == Care(GIB, 0.0, GIB // 2)
+    assert pool.care == PressureLimits(GIB, 0.0, GIB // 2)
     small = hosted(Declared(limit=AUTO), Host(2 * GIB, GIB, 2))
     assert small.care is not None
     assert small.care.memory_floor == 2 * GIB // 20
     assert hosted(Declared(limit=AUTO, memory_floor=0)).care is None
-    assert hosted(Declared(limit=AUTO, memory_floor=GIB * 2)).care == Care(2 * GIB, 0.0, GIB // 2)
+    assert hosted(Declared(limit=AUTO, memory_floor=GIB * 2)).care == PressureLimits(
+        2 * GIB, 0.0, GIB // 2
+    )
 
 
 def test_auto_without_figures_is_the_default() -> None:
@@ -87,10 +89,10 @@ def test_nobody_cares_unless_asked() -> None:
     """A plain limit has no floor and no ceiling."""
     assert hosted(Declared(limit=5)).care is None
     assert hosted(Declared(limit=5, agent_memory=GIB)).care is None
-    assert hosted(Declared(load_ceiling=2.0)).care == Care(0, 2.0, 0)
+    assert hosted(Declared(load_ceiling=2.0)).care == PressureLimits(0, 2.0, 0)
 
 
-FLOOR = Care(memory_floor=GIB)
+FLOOR = PressureLimits(memory_floor=GIB)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ FLOOR = Care(memory_floor=GIB)
             "memory_low: host has 700 MiB free, below its floor of 1 GiB",
         ),
         (
-            Care(30 * GIB),
+            PressureLimits(30 * GIB),
             PLENTY,
             0,
             (
@@ -114,7 +116,7 @@ FLOOR = Care(memory_floor=GIB)
             ),
         ),
         (
-            Care(GIB, 0, GIB // 2),
+            PressureLimits(GIB, 0, GIB // 2),
             PLENTY._replace(free=1792 * MIB),
             2,
             (
@@ -122,18 +124,20 @@ FLOOR = Care(memory_floor=GIB)
                 "below its floor of 1 GiB"
             ),
         ),
-        (Care(GIB, 0, GIB // 2), PLENTY._replace(free=1792 * MIB), 1, None),
+        (PressureLimits(GIB, 0, GIB // 2), PLENTY._replace(free=1792 * MIB), 1, None),
         (
-            Care(0, 2.0),
+            PressureLimits(0, 2.0),
             PLENTY._replace(load=2.25, free=0),
             0,
             "load_high: host has a load of 2.2 per core, above its ceiling of 2",
         ),
-        (Care(0, 2.0), PLENTY._replace(load=2.0), 0, None),
-        (Care(0, 2.0), PLENTY._replace(load=None), 0, None),
+        (PressureLimits(0, 2.0), PLENTY._replace(load=2.0), 0, None),
+        (PressureLimits(0, 2.0), PLENTY._replace(load=None), 0, None),
     ],
 )
-def test_what_keeps_work_out(care: Care, host: Host, starting: int, said: str | None) -> None:
+def test_what_keeps_work_out(
+    care: PressureLimits, host: Host, starting: int, said: str | None
+) -> None:
     """Memory below the floor, less what is expected to be taken, or a load above the ceiling."""
     use = Use()
     use.hosts["host@m"], use.starting["host@m"] = host, starting
@@ -160,7 +164,7 @@ def test_who_borrows_its_seats_is_let_in() -> None:
 
 def test_a_burst_does_not_get_in_on_the_same_memory() -> None:
     """Each that is let in takes what it is expected to off what is free."""
-    pool = Pool("host", 100, "file", care=Care(GIB, 0, GIB // 2))
+    pool = Pool("host", 100, "file", care=PressureLimits(GIB, 0, GIB // 2))
     use = Use()
     use.hosts["host"] = Host(24 * GIB, 3 * GIB, 8)
     head = Head((0, 0, 0), 0, "normal", (Need(pool, "host", 1),), {})
@@ -190,7 +194,7 @@ def test_danger_is_below_half_of_the_floor() -> None:
     assert pressure.in_danger(FLOOR, PLENTY._replace(free=GIB // 2)) is None
     found = pressure.in_danger(FLOOR, PLENTY._replace(free=300 * MIB))
     assert found == ("memory_low", "300 MiB free, below half of its floor (512 MiB)")
-    assert pressure.in_danger(Care(0, 2.0), PLENTY._replace(free=0)) is None
+    assert pressure.in_danger(PressureLimits(0, 2.0), PLENTY._replace(free=0)) is None
 
 
 @given(st.integers(0, 2**50), st.integers(0, 2**50), st.floats(0, 1e6), st.integers(1, 2**50))
