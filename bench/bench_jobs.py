@@ -48,7 +48,7 @@ def measure(*, tiny: bool = False) -> Iterator[Figure]:
             yield "  task-spooler, one command each", f"{peer * 1000:.1f} ms", ""
             yield "  task-spooler's latency / ours in a batch", f"{peer / mine:.2f}x", ">= 1x"
             yield "  task-spooler's latency / ours one by one", f"{peer / alone:.2f}x", ""
-        yield from _pages(here / "many.db", many, rounds)
+        yield from _resolver(here / "many.db", many, rounds)
 
 
 class _Ours:
@@ -103,7 +103,7 @@ def _task_spooler(here: Path, jobs: int) -> float:
     return took
 
 
-def _pages(store: Path, many: int, rounds: int) -> Iterator[Figure]:
+def _resolver(store: Path, many: int, rounds: int) -> Iterator[Figure]:
     """The first, the middle and the last of many pages, as a program reads them."""
     with Gate.open(f"sqlite://{store}") as gate:
         one = draft(["true"], key="bench/model")

@@ -175,8 +175,8 @@ class _Books(_Side):
         source = UsageSource("python", every=EVERY) if usage else None
         pool = Declared(limit=SEATS, cooldown=COOLDOWN, adapt=adapt, usage=source)
         self._store = store
-        self._census = SimulatedLiveness("me")
-        self._pages = PoolResolver({POOL: pool, "host": Declared(limit=HOST_SEATS)})
+        self._liveness = SimulatedLiveness("me")
+        self._resolver = PoolResolver({POOL: pool, "host": Declared(limit=HOST_SEATS)})
         self.prepare()
         for _ in range(HELD):
             self._ask()
@@ -184,7 +184,11 @@ class _Books(_Side):
     def do(self, what: Callable[[Ledger], T]) -> T:
         with self._store.transaction(write=True) as tx:
             ledger = Ledger(
-                tx=tx, pages=self._pages, now=self._store.now(), census=self._census, machine="here"
+                tx=tx,
+                resolver=self._resolver,
+                now=self._store.now(),
+                liveness=self._liveness,
+                machine="here",
             )
             result = what(ledger)
             while ledger.unsettled:

@@ -53,21 +53,21 @@ def measure(*, tiny: bool = False) -> Iterator[Figure]:
 class _Line:
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.pages = PoolResolver(
+        self.resolver = PoolResolver(
             {"anthropic/claude-opus-*": Declared(limit=4), "host": Declared(limit=4)},
             Declared(adapt=OFF),
         )
-        self.roll = LocalRegistry(lambda: None)
-        self.roll.join()
+        self.registry = LocalRegistry(lambda: None)
+        self.registry.join()
         self.waiting = 0
         self.running: list[int] = []
 
     def open(self, tx: object) -> Ledger:
         return Ledger(
             tx=tx,  # type: ignore[arg-type]
-            pages=self.pages,
+            resolver=self.resolver,
             now=self.store.now(),
-            census=self.roll,
+            liveness=self.registry,
             machine=MACHINE,
         )
 
@@ -78,7 +78,7 @@ class _Line:
                 ledger = self.open(tx)
                 for _ in range(min(10_000, size - self.waiting)):
                     since = Ms(1 + (self.waiting * 7_919) % 1_000_003)
-                    request = Request(KEY, self.roll.me, MACHINE, since=since)
+                    request = Request(KEY, self.registry.me, MACHINE, since=since)
                     id = admit.ask(ledger, request)
                     if id in ledger.granted:
                         self.running.append(id)

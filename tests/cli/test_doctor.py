@@ -348,14 +348,14 @@ def test_timeouts_that_agree_are_well() -> None:
     assert codes(timeouts.check(given)) == [("ok", "times")]
 
 
-class Vigil(NamedTuple):
+class Limits(NamedTuple):
     patience: int | None = 90_000
     stale_after: int | None = None
     max_runtime: int | None = None
 
 
 class Jobs(NamedTuple):
-    vigil: Vigil = Vigil()
+    limits: Limits = Limits()
     expires: int | None = 60_000
 
 
@@ -368,18 +368,18 @@ class WithJobs(NamedTuple):
 
 
 @pytest.mark.parametrize(
-    "vigil, warnings",
+    "limits, warnings",
     [
-        (Vigil(), 0),
-        (Vigil(90_000, 600_000, 3_600_000), 0),
-        (Vigil(90_000, 60_000), 1),
-        (Vigil(90_000, 600_000, 60_000), 2),
-        (Vigil(90_000, None, 9_000_000), 1),
+        (Limits(), 0),
+        (Limits(90_000, 600_000, 3_600_000), 0),
+        (Limits(90_000, 60_000), 1),
+        (Limits(90_000, 600_000, 60_000), 2),
+        (Limits(90_000, None, 9_000_000), 1),
     ],
 )
-def test_the_terms_of_jobs_are_compared(vigil: Vigil, warnings: int) -> None:
+def test_the_terms_of_jobs_are_compared(limits: Limits, warnings: int) -> None:
     """Patience within silence within the time to run within the longest hold of a pool."""
-    config: Any = WithJobs(Jobs(vigil), {})
+    config: Any = WithJobs(Jobs(limits), {})
     told = timeouts.check(facts(pool("a", 4, max_hold=7200.0), config=config))
     assert codes(told).count(("warning", "job_terms")) == warnings
 

@@ -71,8 +71,8 @@ def test_the_list_shows_who_is_told_of_what(three: None, ask: Ask) -> None:
     assert "task oracle-*; key a, b/c" in out
     assert "HOOK_SECRET is not set" in out
     assert "no such room" not in out
-    book, _, lacking = json.loads(ask("notify", "list", "--json").out)["targets"]
-    assert book == {
+    written, _, lacking = json.loads(ask("notify", "list", "--json").out)["targets"]
+    assert written == {
         "target": "book",
         "by": "command",
         "to": "sh",

@@ -44,7 +44,7 @@ OTHER = "litellm.RateLimitError: too many"
 ATTEMPT = "Attempt 1 failed with status 429. Retrying with backoff... _ApiError: {}"
 
 
-def vigil(
+def agent_watch(
     name: str = "claude", terms: RunLimits | None = None, provider: str = "anthropic"
 ) -> AgentWatch:
     return AgentWatch(PROFILES[name], terms or RunLimits(), RULES, provider, Ms(1_000))
@@ -64,7 +64,7 @@ def code(verdict: WatchVerdict | None) -> str:
 
 def test_a_refusal_is_a_signal_and_no_end() -> None:
     """The line is reported at once; the agent may try to help itself."""
-    watch = vigil()
+    watch = agent_watch()
     signal = watch.feed(RETRY, Ms(2_000), WALL)
     assert signal
     assert (signal.kind, signal.retry_after) == (RATE, 5_000)
@@ -75,13 +75,13 @@ def test_a_refusal_is_a_signal_and_no_end() -> None:
 
 def test_other_lines_are_no_signals() -> None:
     """Work, text and blank lines say nothing to a pool."""
-    watch = vigil()
+    watch = agent_watch()
     assert [watch.feed(line, Ms(1), WALL) for line in (INIT, WORK, "hello", "", " ")] == [None] * 5
 
 
 def test_an_agent_that_only_retries_is_a_zombie() -> None:
     """Its patience counts from the first refusal, however many follow, and its job is parked."""
-    watch = vigil()
+    watch = agent_watch()
     watch.feed(INIT, Ms(1_000), WALL)
     for now in range(10_000, 100_000, 5_000):
         watch.feed(RETRY, Ms(now), WALL)
@@ -95,7 +95,7 @@ def test_an_agent_that_only_retries_is_a_zombie() -> None:
 
 def test_progress_clears_the_suspicion() -> None:
     """An agent that goes on is no zombie; the next refusal starts anew."""
-    watch = vigil()
+    watch = agent_watch()
     watch.feed(RETRY, Ms(10_000), WALL)
     watch.feed(WORK, Ms(50_000), WALL)
     assert (watch.refused_at, watch.retry_after) == (None, None)
@@ -117,7 +117,7 @@ def test_progress_clears_the_suspicion() -> None:
 )
 def test_what_is_no_progress_does_not_clear_it(line: str) -> None:
     """Notices, synthetic messages, and text beside events show no work."""
-    watch = vigil()
+    watch = agent_watch()
     watch.feed(RETRY, Ms(0), WALL)
     watch.feed(line, Ms(60_000), WALL)
     assert code(watch.verdict(Ms(90_000))) == "rate_limited"
@@ -125,7 +125,7 @@ def test_what_is_no_progress_does_not_clear_it(line: str) -> None:
 
 def test_text_right_after_a_refusal_belongs_to_it() -> None:
     """A hint below an error is not progress; a later line is."""
-    watch = vigil("")
+    watch = agent_watch("")
     watch.feed(OTHER, Ms(1_000), WALL)
     watch.feed("see https://example.com/limits", Ms(1_001), WALL)
     assert watch.refused_at == 1_000
@@ -135,7 +135,7 @@ def test_text_right_after_a_refusal_belongs_to_it() -> None:
 
 def test_a_stack_trace_is_no_progress() -> None:
     """What gemini writes below a refusal may come late and still shows no work."""
-    watch = vigil("gemini")
+    watch = agent_watch("gemini")
     watch.feed(ATTEMPT, Ms(0), WALL)
     for line in ("    at async x (file:///y.js:1:2) {", "  status: 429", "}"):
         watch.feed(line, Ms(5_000), WALL)
@@ -144,7 +144,7 @@ def test_a_stack_trace_is_no_progress() -> None:
 
 def test_the_silence_of_a_silent_agent_proves_little() -> None:
     """Its text shows no work: it is ended when refused again, or after a long silence."""
-    watch = vigil("gemini")
+    watch = agent_watch("gemini")
     watch.feed(ATTEMPT, Ms(0), WALL)
     assert watch.verdict(Ms(100_000)) is None
     assert watch.due(Ms(100_000)) == 360_000
@@ -154,7 +154,7 @@ def test_the_silence_of_a_silent_agent_proves_little() -> None:
 
 def test_events_end_that_leniency() -> None:
     """Where there are events, silence is silence."""
-    watch = vigil("gemini")
+    watch = agent_watch("gemini")
     watch.feed('{"type":"init","session_id":"s"}', Ms(0), WALL)
     watch.feed(ATTEMPT, Ms(0), WALL)
     assert watch.due(Ms(0)) == 90_000
@@ -162,7 +162,7 @@ def test_events_end_that_leniency() -> None:
 
 def test_without_parking_a_zombie_is_left_alone() -> None:
     """Signals are still reported; only budgets end it."""
-    watch = vigil(terms=RunLimits(park=False, max_runtime=Ms(10 * MINUTE)))
+    watch = agent_watch(terms=RunLimits(park=False, max_runtime=Ms(10 * MINUTE)))
     assert watch.feed(RETRY, Ms(2_000), WALL)
     assert watch.verdict(Ms(5 * MINUTE)) is None
     assert watch.due(Ms(2_000)) == 1_000 + 10 * MINUTE
@@ -192,7 +192,7 @@ def test_a_profile_that_is_like_another_knows_its_lines() -> None:
 
 def test_when_to_come_back_is_read_by_the_wall_clock() -> None:
     """A moment becomes a number of milliseconds."""
-    watch = vigil()
+    watch = agent_watch()
     signal = watch.feed(f"Claude AI usage limit reached|{int(WALL) + 60}", Ms(5), WALL)
     assert signal
     assert (signal.kind, watch.retry_after) == (QUOTA, 60_000)
@@ -224,7 +224,7 @@ def test_an_end_by_a_refusal_is_parked(
     name: str, lines: list[str], exit_code: int, parked: object
 ) -> None:
     """With failure, or with 0 where an event (or a profile) says that it is not true."""
-    watch = vigil(name)
+    watch = agent_watch(name)
     for number, line in enumerate(lines):
         watch.feed(line, Ms(1_000 + number * 1_000), WALL)
     verdict = watch.outcome(exit_code, 0)
@@ -235,7 +235,7 @@ def test_an_end_by_a_refusal_is_parked(
 
 def test_without_parking_only_a_lie_is_corrected() -> None:
     """A failure is one by its code; an exit 0 after a refusal is none, but is not parked."""
-    watch = vigil(terms=RunLimits(park=False))
+    watch = agent_watch(terms=RunLimits(park=False))
     watch.feed(REFUSED, Ms(2_000), WALL)
     assert watch.outcome(1, 0) is None
     verdict = watch.outcome(0, 0)
@@ -246,7 +246,7 @@ def test_without_parking_only_a_lie_is_corrected() -> None:
 @pytest.mark.parametrize("exit_code, signal", [(0, 0), (143, 0), (0, 15)])
 def test_an_agent_that_was_ended_is_judged_by_the_verdict(exit_code: int, signal: int) -> None:
     """Some exit with 0 when they are terminated."""
-    watch = vigil("gemini")
+    watch = agent_watch("gemini")
     watch.feed(ATTEMPT, Ms(0), WALL)
     verdict = watch.verdict(Ms(360_000))
     assert verdict
@@ -255,7 +255,7 @@ def test_an_agent_that_was_ended_is_judged_by_the_verdict(exit_code: int, signal
 
 def test_an_agent_that_makes_it_after_all_is_judged_by_its_code() -> None:
     """Progress between the verdict and the end is progress."""
-    watch = vigil()
+    watch = agent_watch()
     watch.feed(RETRY, Ms(0), WALL)
     assert watch.verdict(Ms(90_000))
     watch.feed(DONE, Ms(90_100), WALL)
@@ -267,7 +267,7 @@ def test_an_agent_that_makes_it_after_all_is_judged_by_its_code() -> None:
 
 def test_by_default_nothing_but_a_refusal_or_a_loop_ends_an_agent() -> None:
     """A healthy agent may be silent and run for days."""
-    watch = vigil()
+    watch = agent_watch()
     for number in range(5_000):
         watch.feed(call(f"step {number}"), Ms(number), WALL)
     assert watch.tool_calls == 5_000
@@ -277,7 +277,7 @@ def test_by_default_nothing_but_a_refusal_or_a_loop_ends_an_agent() -> None:
 
 def test_an_agent_that_writes_nothing_is_stale() -> None:
     """Any output counts, and the clock starts with the agent."""
-    watch = vigil(terms=RunLimits(stale_after=Ms(10 * MINUTE)))
+    watch = agent_watch(terms=RunLimits(stale_after=Ms(10 * MINUTE)))
     assert watch.due(Ms(1_000)) == 1_000 + 10 * MINUTE
     watch.feed("", Ms(5 * MINUTE), WALL)
     assert watch.verdict(Ms(15 * MINUTE - 1)) is None
@@ -288,7 +288,7 @@ def test_an_agent_that_writes_nothing_is_stale() -> None:
 
 def test_silence_after_a_refusal_is_a_matter_of_the_refusal() -> None:
     """A stale agent that was refused is parked, not failed."""
-    watch = vigil(terms=RunLimits(patience=Ms(30 * MINUTE), stale_after=Ms(10 * MINUTE)))
+    watch = agent_watch(terms=RunLimits(patience=Ms(30 * MINUTE), stale_after=Ms(10 * MINUTE)))
     watch.feed(RETRY, Ms(0), WALL)
     assert watch.due(Ms(0)) == 10 * MINUTE
     assert code(watch.verdict(Ms(10 * MINUTE))) == "rate_limited"
@@ -296,7 +296,7 @@ def test_silence_after_a_refusal_is_a_matter_of_the_refusal() -> None:
 
 def test_an_agent_may_run_for_a_given_time() -> None:
     """From its start, whatever it writes."""
-    watch = vigil(terms=RunLimits(max_runtime=MINUTE))
+    watch = agent_watch(terms=RunLimits(max_runtime=MINUTE))
     watch.feed(WORK, Ms(60_500), WALL)
     assert watch.verdict(Ms(60_999)) is None
     assert watch.due(Ms(60_999)) == 61_000
@@ -307,7 +307,7 @@ def test_an_agent_may_run_for_a_given_time() -> None:
 
 def test_an_agent_may_make_a_given_number_of_tool_calls() -> None:
     """The one after the last ends it."""
-    watch = vigil(terms=RunLimits(max_tool_calls=2))
+    watch = agent_watch(terms=RunLimits(max_tool_calls=2))
     for number in range(2):
         watch.feed(call(str(number)), Ms(number), WALL)
     assert watch.verdict(Ms(3)) is None
@@ -319,7 +319,7 @@ def test_an_agent_may_make_a_given_number_of_tool_calls() -> None:
 
 def test_the_same_tool_call_again_and_again_is_a_loop() -> None:
     """Only in a row: another call in between starts the count anew."""
-    watch = vigil(terms=RunLimits(same_tool_calls=3))
+    watch = agent_watch(terms=RunLimits(same_tool_calls=3))
     for command in ("ls", "ls", "pwd", "ls", "ls"):
         watch.feed(call(command), Ms(1), WALL)
     assert watch.verdict(Ms(2)) is None
@@ -331,7 +331,7 @@ def test_the_same_tool_call_again_and_again_is_a_loop() -> None:
 
 def test_a_tool_that_polls_makes_no_loop() -> None:
     """To ask for the output of a long command again and again is what it is for."""
-    watch = vigil(terms=RunLimits(same_tool_calls=3))
+    watch = agent_watch(terms=RunLimits(same_tool_calls=3))
     for _ in range(10):
         watch.feed(call("id 1", "TaskOutput"), Ms(1), WALL)
     assert watch.verdict(Ms(2)) is None
@@ -340,7 +340,7 @@ def test_a_tool_that_polls_makes_no_loop() -> None:
 
 def test_loops_can_be_left_alone() -> None:
     """Off is off."""
-    watch = vigil(terms=RunLimits(same_tool_calls=None))
+    watch = agent_watch(terms=RunLimits(same_tool_calls=None))
     for _ in range(200):
         watch.feed(call("ls"), Ms(1), WALL)
     assert watch.verdict(Ms(2)) is None
@@ -351,7 +351,7 @@ def test_loops_can_be_left_alone() -> None:
 
 def test_the_first_session_is_kept() -> None:
     """What a tool prints later does not change it."""
-    watch = vigil()
+    watch = agent_watch()
     for line in ("no session here", INIT, INIT.replace("s-1", "s-2")):
         watch.feed(line, Ms(1), WALL)
     assert watch.session == "s-1"
@@ -374,7 +374,7 @@ def test_the_first_session_is_kept() -> None:
 )
 def test_the_last_line_is_fit_to_be_shown(lines: list[str], shown: str) -> None:
     """Short, on one line, without what a terminal obeys and without keys."""
-    watch = vigil("")
+    watch = agent_watch("")
     for line in lines:
         watch.feed(line, Ms(1), WALL)
     assert watch.last_line == shown
@@ -382,7 +382,7 @@ def test_the_last_line_is_fit_to_be_shown(lines: list[str], shown: str) -> None:
 
 def test_no_input_of_a_tool_is_kept() -> None:
     """Neither for budgets nor in a verdict."""
-    watch = vigil(terms=RunLimits(same_tool_calls=2))
+    watch = agent_watch(terms=RunLimits(same_tool_calls=2))
     watch.feed(call("echo hunter2"), Ms(1), WALL)
     watch.feed(call("echo hunter2"), Ms(1), WALL)
     watch.feed("later", Ms(1), WALL)
@@ -414,7 +414,7 @@ def test_whatever_is_fed_the_watch_keeps_its_word(
     name: str, lines: list[str], steps: int, wall: float, terms: RunLimits
 ) -> None:
     """It never raises, parks nothing against the terms, and no verdict comes before its time."""
-    watch = vigil(name, terms)
+    watch = agent_watch(name, terms)
     now = 1_000
     for line in lines:
         now += steps

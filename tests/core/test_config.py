@@ -402,7 +402,7 @@ def test_the_template_shows_the_defaults() -> None:
     assert config.jobs == JobPolicy()
     assert config.profiles == {}
     settings = {*Declared._fields, *RunLimits._fields, *JobPolicy._fields, "grace"}
-    for name in settings - {"usage", "rpm", "tpm", "vigil"}:
+    for name in settings - {"usage", "rpm", "tpm", "limits"}:
         assert f"\n#{name} = " in TEMPLATE
 
 

@@ -51,8 +51,8 @@ def test_every_setting_is_read() -> None:
         "c.toml",
     )
     assert config.warnings == ()
-    vigil = RunLimits(Ms(120_000), Ms(2_700_000), Ms(43_200_000), 4_000, 20, park=False)
-    assert config.jobs == JobPolicy(vigil, 3, Ms(1_000), Ms(60_000), None, None, 2**30, Ms(0))
+    limits = RunLimits(Ms(120_000), Ms(2_700_000), Ms(43_200_000), 4_000, 20, park=False)
+    assert config.jobs == JobPolicy(limits, 3, Ms(1_000), Ms(60_000), None, None, 2**30, Ms(0))
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_every_setting_is_read() -> None:
 )
 def test_an_end_can_be_switched_off(name: str) -> None:
     """The word is "off", in any case."""
-    vigil = parse(f'[jobs]\n{name} = " Off "', "c.toml").jobs.vigil
-    assert vigil._asdict() == {**RunLimits()._asdict(), name: None}
+    limits = parse(f'[jobs]\n{name} = " Off "', "c.toml").jobs.limits
+    assert limits._asdict() == {**RunLimits()._asdict(), name: None}
 
 
 @pytest.mark.parametrize(

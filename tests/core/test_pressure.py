@@ -62,12 +62,12 @@ def test_auto_in_the_configuration() -> None:
     pool = hosted(Declared(limit=AUTO))
     assert (pool.limit, pool.most, pool.configured_limit) == (4, 4, 4)
     assert pool.source == "auto: 24 GiB RAM, 2 cores"
-    assert pool.care == PressureLimits(GIB, 0.0, GIB // 2)
+    assert pool.pressure_limits == PressureLimits(GIB, 0.0, GIB // 2)
     small = hosted(Declared(limit=AUTO), Host(2 * GIB, GIB, 2))
-    assert small.care is not None
-    assert small.care.memory_floor == 2 * GIB // 20
-    assert hosted(Declared(limit=AUTO, memory_floor=0)).care is None
-    assert hosted(Declared(limit=AUTO, memory_floor=GIB * 2)).care == PressureLimits(
+    assert small.pressure_limits is not None
+    assert small.pressure_limits.memory_floor == 2 * GIB // 20
+    assert hosted(Declared(limit=AUTO, memory_floor=0)).pressure_limits is None
+    assert hosted(Declared(limit=AUTO, memory_floor=GIB * 2)).pressure_limits == PressureLimits(
         2 * GIB, 0.0, GIB // 2
     )
 
@@ -75,28 +75,28 @@ def test_auto_in_the_configuration() -> None:
 def test_auto_without_figures_is_the_default() -> None:
     """Where nobody can tell what the machine has, the limit is what it is without a file."""
     pool = hosted(Declared(limit=AUTO), None)
-    assert (pool.limit, pool.source, pool.care) == (3, "default", None)
+    assert (pool.limit, pool.source, pool.pressure_limits) == (3, "default", None)
 
 
 def test_a_limit_set_by_hand_beats_auto() -> None:
     """Set by hand, the limit counts; the floor stays."""
     pool = hosted(Declared(limit=AUTO), tuned=Tuned("host", limit=9))
     assert (pool.limit, pool.source, pool.configured_limit) == (9, "hand", 4)
-    assert pool.care is not None
+    assert pool.pressure_limits is not None
 
 
 def test_nobody_cares_unless_asked() -> None:
     """A plain limit has no floor and no ceiling."""
-    assert hosted(Declared(limit=5)).care is None
-    assert hosted(Declared(limit=5, agent_memory=GIB)).care is None
-    assert hosted(Declared(load_ceiling=2.0)).care == PressureLimits(0, 2.0, 0)
+    assert hosted(Declared(limit=5)).pressure_limits is None
+    assert hosted(Declared(limit=5, agent_memory=GIB)).pressure_limits is None
+    assert hosted(Declared(load_ceiling=2.0)).pressure_limits == PressureLimits(0, 2.0, 0)
 
 
 FLOOR = PressureLimits(memory_floor=GIB)
 
 
 @pytest.mark.parametrize(
-    "care,host,starting,said",
+    "pressure_limits,host,starting,said",
     [
         (FLOOR, PLENTY, 9, None),
         (FLOOR, PLENTY._replace(free=GIB), 0, None),
@@ -136,12 +136,17 @@ FLOOR = PressureLimits(memory_floor=GIB)
     ],
 )
 def test_what_keeps_work_out(
-    care: PressureLimits, host: Host, starting: int, said: str | None
+    pressure_limits: PressureLimits, host: Host, starting: int, said: str | None
 ) -> None:
     """Memory below the floor, less what is expected to be taken, or a load above the ceiling."""
     use = Use()
     use.hosts["host@m"], use.starting["host@m"] = host, starting
-    found = blocked_by(Need(Pool("host", 5, "file", care=care), "host@m", 1), "normal", use, Ms(0))
+    found = blocked_by(
+        Need(Pool("host", 5, "file", pressure_limits=pressure_limits), "host@m", 1),
+        "normal",
+        use,
+        Ms(0),
+    )
     assert (f"{found.code}: {explain(found, Ms(0))}" if found else None) == said
 
 
@@ -149,7 +154,7 @@ def test_a_machine_without_a_limit_can_be_strained() -> None:
     """The floor holds also where the number of agents has no limit."""
     use = Use()
     use.hosts["host"] = Host(GIB, 0, 1)
-    pool = Pool("host", None, "file", care=FLOOR)
+    pool = Pool("host", None, "file", pressure_limits=FLOOR)
     found = blocked_by(Need(pool, "host", 1), "normal", use, Ms(0))
     assert found is not None
     assert found.code == "memory_low"
@@ -159,12 +164,15 @@ def test_who_borrows_its_seats_is_let_in() -> None:
     """A child that runs on its parent's seats is part of work in progress: it is not kept out."""
     use = Use()
     use.hosts["host"] = Host(GIB, 0, 1)
-    assert blocked_by(Need(Pool("host", 5, "file", care=FLOOR), "host", 0), "", use, Ms(0)) is None
+    assert (
+        blocked_by(Need(Pool("host", 5, "file", pressure_limits=FLOOR), "host", 0), "", use, Ms(0))
+        is None
+    )
 
 
 def test_a_burst_does_not_get_in_on_the_same_memory() -> None:
     """Each that is let in takes what it is expected to off what is free."""
-    pool = Pool("host", 100, "file", care=PressureLimits(GIB, 0, GIB // 2))
+    pool = Pool("host", 100, "file", pressure_limits=PressureLimits(GIB, 0, GIB // 2))
     use = Use()
     use.hosts["host"] = Host(24 * GIB, 3 * GIB, 8)
     head = Head((0, 0, 0), 0, "normal", (Need(pool, "host", 1),), {})
@@ -177,7 +185,7 @@ def test_a_burst_does_not_get_in_on_the_same_memory() -> None:
 
 def test_nothing_is_kept_for_who_is_held_up_by_its_machine() -> None:
     """A starved head on a strained machine does not idle the seats of the others' pools."""
-    host, opus = Pool("host", 9, "file", care=FLOOR), Pool("opus", 1, "file")
+    host, opus = Pool("host", 9, "file", pressure_limits=FLOOR), Pool("opus", 1, "file")
     head = Head((0, 0, 1), 1, "normal", (Need(host, "host@m", 1), Need(opus, "opus", 1)), {})
     head.overtaken["opus"] = 1
     use = Use()

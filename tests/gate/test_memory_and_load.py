@@ -133,12 +133,16 @@ def test_this_machine_can_be_read() -> None:
 
 def test_who_asks_about_danger() -> None:
     """Below the floor nothing starts; below half of it what runs is in danger."""
-    care, low, least = PressureLimits(GIB), Host(8 * GIB, 700 * MIB, 2), Host(8 * GIB, 100 * MIB, 2)
-    assert strained(care, low) == Reason(
+    pressure_limits, low, least = (
+        PressureLimits(GIB),
+        Host(8 * GIB, 700 * MIB, 2),
+        Host(8 * GIB, 100 * MIB, 2),
+    )
+    assert strained(pressure_limits, low) == Reason(
         "memory_low", "host", note="700 MiB free, below its floor of 1 GiB"
     )
-    assert strained(care, low, danger=True) is None
-    assert strained(care, least, danger=True) is not None
+    assert strained(pressure_limits, low, danger=True) is None
+    assert strained(pressure_limits, least, danger=True) is not None
     assert strained(None, least) is None
 
 
@@ -171,7 +175,7 @@ def test_everything_waits_for_memory(box: Box) -> None:
 
 def low(gate: Gate, tree: Tree) -> None:
     """Let a gate see the machine of the test."""
-    gate._settings.pages.gauge = HostGauge(tree.root)
+    gate._settings.resolver.gauge = HostGauge(tree.root)
 
 
 def test_relief_lets_in_who_waits(open_gate: Opener, box: Box, tree: Tree) -> None:
@@ -258,6 +262,6 @@ def test_nothing_is_read_unless_asked_for(box: Box, tree: Tree) -> None:
     with gate.slot("a/b"):
         gate.status()
         gate.capacity()
-    gauge = gate._settings.pages.gauge
+    gauge = gate._settings.resolver.gauge
     assert isinstance(gauge, HostGauge)
     assert gauge._next == 0.0

@@ -61,7 +61,7 @@ class Stage(Protocol):
     """An implementer, and somebody to ask it about."""
 
     @property
-    def census(self) -> Liveness:
+    def liveness(self) -> Liveness:
         """The implementer."""
 
     def bring(self, situation: str) -> tuple[str, list[str]]:
@@ -77,17 +77,17 @@ STRANGERS = {
 _MEMBER = """
 import os, subprocess, sys
 from pathlib import Path
-from headgate.gate.liveness.member_pipes import FolderRoll
-roll = FolderRoll(Path(sys.argv[1]))
-roll.join()
+from headgate.gate.liveness.member_pipes import PipeRegistry
+registry = PipeRegistry(Path(sys.argv[1]))
+registry.join()
 program = "import sys; print(flush=True); sys.stdin.read()"
 children = []
 if sys.argv[2] != "nothing":
-    pipe = [roll.life_fd] if sys.argv[2] == "pipe" else []
+    pipe = [registry.life_fd] if sys.argv[2] == "pipe" else []
     child = subprocess.Popen([sys.executable, "-I", "-S", "-c", program], stdout=subprocess.PIPE,
         pass_fds=pipe, env={**os.environ, **({"HEADGATE_LEASE": sys.argv[3]} if not pipe else {})})
     child.stdout.readline()
-print(roll.me, flush=True)
+print(registry.me, flush=True)
 sys.stdin.readline()
 os._exit(0)
 """
@@ -98,8 +98,8 @@ class FolderStage:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "members"
-        self.census = PipeRegistry(self.folder)
-        self.census.join()
+        self.liveness = PipeRegistry(self.folder)
+        self.liveness.join()
         self._members: list[subprocess.Popen[str]] = []
 
     def close(self) -> None:
@@ -109,14 +109,14 @@ class FolderStage:
                 if pipe is not None:
                     pipe.close()
             member.wait(10)
-        self.census.leave(remove=True)
+        self.liveness.leave(remove=True)
 
     def bring(self, situation: str) -> tuple[str, list[str]]:
         """A process joins, starts what it starts, and ends if it has to."""
         if situation in STRANGERS:
             return STRANGERS[situation], []
         if situation == "oneself":
-            return self.census.me, []
+            return self.liveness.me, []
         program = {
             "left a program with its pipe": "pipe",
             "left a program with its mark only": "mark",
@@ -148,13 +148,13 @@ class HomeStage:
     """Gates of this process."""
 
     def __init__(self, _: Path) -> None:
-        self.census = LocalRegistry(lambda: None)
-        self.census.join()
+        self.liveness = LocalRegistry(lambda: None)
+        self.liveness.join()
         self._others: list[LocalRegistry] = []
 
     def close(self) -> None:
         """All leave."""
-        for one in (self.census, *self._others):
+        for one in (self.liveness, *self._others):
             one.leave(remove=True)
 
     def bring(self, situation: str) -> tuple[str, list[str]]:
@@ -162,7 +162,7 @@ class HomeStage:
         if situation in STRANGERS:
             return STRANGERS[situation], []
         if situation == "oneself":
-            return self.census.me, []
+            return self.liveness.me, []
         other = LocalRegistry(lambda: None)
         other.join()
         self._others.append(other)
@@ -175,7 +175,7 @@ class SimulatedStage:
     """A made-up world, as tests, benchmarks and the simulator use it."""
 
     def __init__(self, _: Path) -> None:
-        self.census = SimulatedLiveness("somebody")
+        self.liveness = SimulatedLiveness("somebody")
 
     def close(self) -> None:
         """Nothing is left."""
@@ -184,15 +184,15 @@ class SimulatedStage:
         """A member joins, and ends if it has to."""
         if situation in STRANGERS:
             return STRANGERS[situation], []
-        self.census.join("m")
+        self.liveness.join("m")
         match situation:
             case "has ended":
-                self.census.end("m")
+                self.liveness.end("m")
             case "left a program with its pipe":
-                self.census.orphan("m")
+                self.liveness.orphan("m")
             case "left a program with its mark only":
-                self.census.end("m")
-                self.census.marks.add("u.1")
+                self.liveness.end("m")
+                self.liveness.marks.add("u.1")
             case _:
                 pass
         return "m", ["u.1"]
@@ -213,10 +213,10 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     it.close()
 
 
-def ask(census: Liveness, id: str, marks: list[str]) -> Answer:
+def ask(liveness: Liveness, id: str, marks: list[str]) -> Answer:
     row = Member(id, "m", 1, "", Ms(0))
-    dead = census.dead([(row, lambda: marks)])
-    return Answer(census.listening(id), census.alive(id), dead == [id])
+    dead = liveness.dead([(row, lambda: marks)])
+    return Answer(liveness.listening(id), liveness.alive(id), dead == [id])
 
 
 @pytest.mark.parametrize("stage, situation", CASES, indirect=["stage"])
@@ -224,8 +224,8 @@ def test_everybody_answers_alike_who_is_alive(stage: Stage, situation: str) -> N
     """Each implementer says of somebody in a situation what the table says."""
     id, marks = stage.bring(situation)
     # The kernel closes the pipes of a process a moment after it can be waited for.
-    until(lambda: ask(stage.census, id, marks) == ANSWERS[situation])
-    assert ask(stage.census, id, marks) == ANSWERS[situation]
+    until(lambda: ask(stage.liveness, id, marks) == ANSWERS[situation])
+    assert ask(stage.liveness, id, marks) == ANSWERS[situation]
 
 
 @pytest.mark.parametrize("stage", STAGES, indirect=True)
@@ -234,9 +234,9 @@ def test_each_is_judged_by_itself(stage: Stage) -> None:
     ended, marks = stage.bring("has ended")
     lives, _ = stage.bring("lives")
     if ended == lives:  # one that has come back
-        assert ask(stage.census, lives, marks) == THERE
+        assert ask(stage.liveness, lives, marks) == THERE
         return
-    until(lambda: not stage.census.alive(ended))
+    until(lambda: not stage.liveness.alive(ended))
 
     def no_marks() -> list[str]:
         raise AssertionError("nobody needs to know")
@@ -245,7 +245,7 @@ def test_each_is_judged_by_itself(stage: Stage) -> None:
         (Member(lives, "m", 1, "", Ms(0)), no_marks),
         (Member(ended, "m", 1, "", Ms(0)), lambda: marks),
     ]
-    assert stage.census.dead(rows) == [ended]
+    assert stage.liveness.dead(rows) == [ended]
 
 
 def test_all_that_cannot_be_staged_is_listed() -> None:

@@ -128,7 +128,7 @@ class Model:
     blocked: dict[Lane, list[Why]] = field(default_factory=dict)
     kept: dict[str, int] = field(default_factory=dict)
     unsettled: bool = False
-    swept: bool = False
+    dead_removed: bool = False
 
     def limit(self, pool: str, view: str = "") -> int | None:
         """HEADGATE_LIMITS beats what was set by hand, and that beats the file."""
@@ -326,9 +326,9 @@ class Model:
 
     def sweep(self) -> None:
         """Take everything from the dead, once per transaction."""
-        if self.swept:
+        if self.dead_removed:
             return
-        self.swept = True
+        self.dead_removed = True
         for member in sorted(self.dead & self.members):
             self._leave_line(member)
             for lease in [one for one in self.leases if one.member == member]:
@@ -398,7 +398,7 @@ class Model:
             self.settle()
             if self.blocked:
                 self.sweep()
-        self.swept = False
+        self.dead_removed = False
 
     def spots(self) -> dict[int, tuple[int, list[Why]]]:
         """Everyone's position and reasons, in order; none if it would be let in now."""

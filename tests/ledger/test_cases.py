@@ -34,21 +34,21 @@ class World:
 
     def __init__(self, open_it: Callable[[Callable[[], int]], Store]) -> None:
         self.now = 1_000_000
-        self.census = SimulatedLiveness()
+        self.liveness = SimulatedLiveness()
         self.store = open_it(lambda: self.now)
-        self.pages = PoolResolver({}, STEADY)
+        self.resolver = PoolResolver({}, STEADY)
         for member in ("p", "q", "r"):
-            self.census.join(member)
+            self.liveness.join(member)
             row = Member(member, "m", 1, "", Ms(0))
             self.run(partial(_join, row=row))
 
     def pools(self, limits: dict[str, int], **more: Declared) -> None:
         named = {name: Declared(limit=limit) for name, limit in limits.items()}
-        self.pages.declare({"host": Declared(limit=99), **named, **more}, STEADY)
+        self.resolver.declare({"host": Declared(limit=99), **named, **more}, STEADY)
 
     def run(self, do: Callable[[Ledger], T]) -> T:
         with self.store.transaction(write=True) as tx:
-            ledger = Ledger(tx, self.pages, Ms(self.now), self.census, "m")
+            ledger = Ledger(tx, self.resolver, Ms(self.now), self.liveness, "m")
             result = do(ledger)
             while ledger.unsettled:
                 admit.settle(ledger)
@@ -58,7 +58,7 @@ class World:
 
     def read(self, do: Callable[[Ledger], T]) -> T:
         with self.store.transaction(write=False) as tx:
-            return do(Ledger(tx, self.pages, Ms(self.now), self.census, "m"))
+            return do(Ledger(tx, self.resolver, Ms(self.now), self.liveness, "m"))
 
     def ask(self, key: str = "a/x", member: str = "p", machine: str = "m", **more: Any) -> int:  # noqa: ANN401
         request = Request(key, member, machine, **{"since": self.now, **more})
@@ -227,11 +227,11 @@ def test_an_orphaned_lease_outlives_its_ticket(world: World) -> None:
     world.pools({"host": 1})
     held = world.ask()
     world.ask()
-    world.census.orphan("p")
+    world.liveness.orphan("p")
     other = world.ask(member="q")
     assert world.held() == [held]
     assert world.waiting() == [other]
-    world.census.end("p")
+    world.liveness.end("p")
     world.tidy()
     assert world.held() == [other]
 
@@ -240,7 +240,7 @@ def test_a_dead_holder_is_noticed_by_whoever_asks(world: World) -> None:
     """Nobody waits for the seat of the dead: the next to ask gets it in the same transaction."""
     world.pools({"host": 1})
     world.ask()
-    world.census.end("p")
+    world.liveness.end("p")
     mine = world.ask(member="q")
     assert world.held() == [mine]
 
@@ -252,7 +252,7 @@ def test_the_dead_in_line_hold_nobody_up(world: World) -> None:
     for _ in range(3):
         world.ask(member="p")
     mine = world.ask(member="r")
-    world.census.end("p")
+    world.liveness.end("p")
     world.release(first)
     assert world.held() == [mine]
     assert world.waiting() == []

@@ -118,7 +118,7 @@ class Street(Yard):
         if self.settles:
             return super().run(do)
         with self.store.transaction(write=True) as tx:
-            ledger = Ledger(tx, self.pages, Ms(self.now), self.census, "m")
+            ledger = Ledger(tx, self.resolver, Ms(self.now), self.liveness, "m")
             result = do(ledger)
             lifecycle.pick_up(ledger)
             return result
@@ -129,7 +129,7 @@ class Street(Yard):
         match one.kind:
             case "ask":
                 request = self.request(one)
-                if self.census.listening(request.member):
+                if self.liveness.listening(request.member):
                     with suppress(TooHeavyError):
                         self.run(lambda ledger: admit.ask(ledger, request))
             case "submit":
@@ -155,9 +155,9 @@ class Street(Yard):
             case "rest":
                 self.run(partial(_stop, name=f"w{one.pick % 2}"))
             case "deaf":
-                self.census.orphan((*MEMBERS, "w0", "w1")[one.pick % 6])
+                self.liveness.orphan((*MEMBERS, "w0", "w1")[one.pick % 6])
             case "gone":
-                self.census.end((*MEMBERS, "w0", "w1")[one.pick % 6])
+                self.liveness.end((*MEMBERS, "w0", "w1")[one.pick % 6])
             case _:
                 pass
 
@@ -260,7 +260,7 @@ def street(kind: str, declared: dict[str, int], history: History) -> Iterator[St
 def check_plan(it: Street, candidates: list[Step]) -> None:
     """Plan, see that nothing has changed, ask for all of it at once, and compare."""
     requests = [it.request(one) for one in candidates]
-    requests = [one for one in requests if it.census.listening(one.member)]
+    requests = [one for one in requests if it.liveness.listening(one.member)]
     before = rows(it)
     planned = it.read(lambda ledger: forecast(ledger, requests))
     assert rows(it) == before
@@ -307,9 +307,9 @@ def check_settling(it: Street) -> None:
     it.run(unsettle)
     assert set(it.held()) - held == let_in
     assert not it.read(lambda ledger: Survey(ledger).stuck)
-    book = it.read(lambda ledger: ledger.book)
+    pool_set = it.read(lambda ledger: ledger.pool_set)
     for where, seats in it.totals().items():
-        pool = book.pools[where.partition("@")[0]]
+        pool = pool_set.pools[where.partition("@")[0]]
         if pool.limit is not None and pool.learned is None and not viewed:
             assert seats <= max(pool.limit, before[where]), f"{where} grew to {seats}"
 

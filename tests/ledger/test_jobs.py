@@ -61,7 +61,7 @@ def test_without_a_worker_jobs_hold_nobody_up(yard: Yard) -> None:
 def test_a_worker_that_is_gone_is_none(yard: Yard) -> None:
     """A worker whose process has ended, or that was discharged, is given nothing."""
     yard.worker()
-    yard.census.orphan("w")
+    yard.liveness.orphan("w")
     id = yard.submit()
     assert yard.spot(id) == (1, "no_worker")
     yard.worker("v")
@@ -145,7 +145,7 @@ def test_a_runner_goes_on_with_the_next(yard: Yard) -> None:
     def swap(ledger: Ledger) -> None:
         lifecycle.finish(ledger, first, f"r{first}", WELL)
         limits_by_hand.set_limit(ledger, "a", 2)
-        ledger.heir = f"r{first}"
+        ledger.next_runner = f"r{first}"
 
     yard.run(swap)
     leases = yard.read(lambda ledger: ledger.tx.job_leases())
@@ -160,7 +160,7 @@ def test_many_jobs_are_shared_among_workers(yard: Yard) -> None:
 
     def join(ledger: Ledger) -> None:
         for name in ("v", "w"):
-            yard.census.join(name)
+            yard.liveness.join(name)
             ledger.tx.add_member(Member(name, "m", 1, "", ledger.now, works=1))
         ledger.reconsider()
 
@@ -176,8 +176,8 @@ def test_a_job_whose_runner_was_killed_can_be_adopted(yard: Yard) -> None:
     assert yard.do(lifecycle.adopt, id, me="v") is None, "it is not even started"
     yard.begin(id)
     assert yard.do(lifecycle.adopt, id, me="v") is None, "its runner lives"
-    yard.census.orphan(f"r{id}")
-    yard.census.join("v")
+    yard.liveness.orphan(f"r{id}")
+    yard.liveness.join("v")
     yard.tidy()
     assert yard.state(id) == "running"
     unminded = yard.read(lifecycle.unminded)
@@ -242,7 +242,7 @@ def test_a_limit_holds_for_jobs_and_others_together(yard: Yard) -> None:
     yard.worker()
     starting, running = yard.submit(), yard.submit()
     yard.begin(running)
-    yard.census.orphan(f"r{running}")
+    yard.liveness.orphan(f"r{running}")
     person = yard.ask(member="q")
     late = yard.ask(member="q")
     assert yard.use("a") == 3

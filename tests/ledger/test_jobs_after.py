@@ -173,7 +173,7 @@ def test_waiting_for_others_does_not_expire(yard: Yard) -> None:
     second = yard.submit(after=(first,), expires=1_000)
     yard.wait(DAY)
     assert yard.state(second) == "queued"
-    yard.census.orphan("w")
+    yard.liveness.orphan("w")
     yard.finish(first)
     yard.wait(999)
     assert yard.state(second) == "queued"

@@ -280,7 +280,7 @@ def test_one_whose_end_nobody_told_is_cancelled_in_the_same_transaction(yard: Ya
     yard.worker()
     id = yard.submit()
     yard.begin(id)
-    yard.census.end(f"r{id}")
+    yard.liveness.end(f"r{id}")
 
     def both(ledger: Ledger) -> bool:
         release.remove_dead_members(ledger)

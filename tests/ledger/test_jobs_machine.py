@@ -53,7 +53,7 @@ class JobMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 10_000_000
-        self.census = SimulatedLiveness()
+        self.liveness = SimulatedLiveness()
         self.folder = Path(tempfile.mkdtemp(prefix="headgate-jobs-"))
         path = self.folder / "store.db"
         self.limits = dict(LIMITS)
@@ -81,9 +81,9 @@ class JobMachine(RuleBasedStateMachine):
     def transact(self, *several: Do, conclude: Do | None = None) -> list[object]:
         """Do this in one transaction everywhere; all stores must answer alike."""
         answers = []
-        for store, pages in self.stores:
+        for store, resolver in self.stores:
             with store.transaction(write=True) as tx:
-                ledger = Ledger(tx, pages, Ms(self.now), self.census, "m")
+                ledger = Ledger(tx, resolver, Ms(self.now), self.liveness, "m")
                 said = [_tried(do, ledger) for do in several]
                 _close(ledger)
                 if conclude is not None:
@@ -109,7 +109,7 @@ class JobMachine(RuleBasedStateMachine):
     def alive(self, *, workers: bool) -> list[str]:
         rows = self.read(lambda tx: tx.members())
         names = [row.id for row in rows if bool(row.works) == workers]
-        return [name for name in names if self.census.listening(name)]
+        return [name for name in names if self.liveness.listening(name)]
 
     def name(self, kind: str) -> str:
         self.names += 1
@@ -163,10 +163,10 @@ class JobMachine(RuleBasedStateMachine):
             self.transact(lambda ledger: lifecycle.submit(ledger, draft))
 
     def _crash(self, do: Do) -> None:
-        for store, pages in self.stores:
+        for store, resolver in self.stores:
             try:
                 with store.transaction(write=True) as tx:
-                    ledger = Ledger(tx, pages, Ms(self.now), self.census, "m")
+                    ledger = Ledger(tx, resolver, Ms(self.now), self.liveness, "m")
                     do(ledger)
                     _close(ledger)
                     burnt = tx.next_id()
@@ -240,7 +240,7 @@ class JobMachine(RuleBasedStateMachine):
             return
         before = self.known()
         me = "p1" if stranger == 0 else lease.member
-        if me == lease.member and (me not in self.runners or not self.census.listening(me)):
+        if me == lease.member and (me not in self.runners or not self.liveness.listening(me)):
             return
         worker = self.runners.get(me, "") if goes_on else ""
         operation = _Finish(me, id, how, worker)
@@ -258,16 +258,16 @@ class JobMachine(RuleBasedStateMachine):
 
     def _die(self, names: list[str], pick: int, *, noticed: bool, deaf: bool = False) -> None:
         if names:
-            (self.census.orphan if deaf else self.census.end)(names[pick % len(names)])
+            (self.liveness.orphan if deaf else self.liveness.end)(names[pick % len(names)])
         if noticed:
             self.tidy()
 
     @rule(pick=picks)
     def program_ends(self, pick: int) -> None:
         """A program that outlived its runner ends, too."""
-        names = sorted(self.census.orphans())
+        names = sorted(self.liveness.freed_job_leases())
         if names:
-            self.census.end(names[pick % len(names)])
+            self.liveness.end(names[pick % len(names)])
 
     @rule(pick=picks)
     def adopt(self, pick: int) -> None:
@@ -282,7 +282,7 @@ class JobMachine(RuleBasedStateMachine):
             _join(ledger, name=me)
             return lifecycle.adopt(ledger, id, me) is not None
 
-        minded = self.census.listening(lease.member)
+        minded = self.liveness.listening(lease.member)
         assert self.transact(do)[0] == (not minded and job.state is State.RUNNING)
         self.runners[me] = ""
 
@@ -339,9 +339,9 @@ class JobMachine(RuleBasedStateMachine):
     def tidy(self) -> None:
         """Somebody looks up: after that nobody waits who need not."""
         self.transact(_tidy, job_timers.tick)
-        for store, pages in self.stores:
+        for store, resolver in self.stores:
             with store.transaction(write=False) as tx:
-                ledger = Ledger(tx, pages, Ms(self.now), self.census, "m")
+                ledger = Ledger(tx, resolver, Ms(self.now), self.liveness, "m")
                 assert not Survey(ledger).stuck, "a free seat, an eligible waiter, and no grant"
                 members = {row.id for row in tx.members()}
                 assert {row.member for row in tx.leases(0, 999)} <= members
@@ -349,13 +349,13 @@ class JobMachine(RuleBasedStateMachine):
     @invariant()
     def stores_agree(self) -> None:
         """Both stores have the same rows, and say the same about them."""
-        first, second = (self._all(store, pages) for store, pages in self.stores)
+        first, second = (self._all(store, resolver) for store, resolver in self.stores)
         for what, rows in first.items():
             assert second[what] == rows, f"the stores differ in {what}"
 
-    def _all(self, store: Store, pages: PoolResolver) -> dict[str, Any]:
+    def _all(self, store: Store, resolver: PoolResolver) -> dict[str, Any]:
         with store.transaction(write=False) as tx:
-            ledger = Ledger(tx, pages, Ms(self.now), self.census, "m")
+            ledger = Ledger(tx, resolver, Ms(self.now), self.liveness, "m")
             known = _known(tx)
             lines = [row for lane in tx.lanes() for row in tx.page(lane.id, None, 9_999)]
             return {
@@ -454,8 +454,8 @@ def _close(ledger: Ledger) -> None:
 
 
 def _join(ledger: Ledger, name: str, works: int = 0) -> None:
-    assert isinstance(ledger.census, SimulatedLiveness)
-    ledger.census.join(name)
+    assert isinstance(ledger.liveness, SimulatedLiveness)
+    ledger.liveness.join(name)
     ledger.tx.add_member(Member(name, "m", 1, "", ledger.now, works))
     ledger.reconsider()
 

@@ -71,14 +71,14 @@ def test_what_was_started_never_expires(yard: Yard) -> None:
     yard.do(by_hand.hold, first)
     yard.wait(DAY)
     assert yard.state(first) == "held"
-    yard.census.orphan("w")
+    yard.liveness.orphan("w")
     yard.do(by_hand.let_go, first)
     yard.wait(DAY)
     assert yard.state(first) == "queued"
     yard.worker("v")
     yard.begin(first, worker="v")
     yard.finish(first, BADLY)
-    yard.census.orphan("v")
+    yard.liveness.orphan("v")
     yard.wait(DAY)
     yard.wait(DAY)
     assert yard.state(first) == "queued"

@@ -52,14 +52,14 @@ class Lab(World):
 
     def declare(self, **pools: Declared) -> None:
         self.declared = {"host": Declared(limit=999), **pools}
-        self.pages.declare(self.declared)
+        self.resolver.declare(self.declared)
 
     def restart(self) -> None:
         """Every process ends and others begin; only the rows are left."""
         if self._kind == "sqlite":
             self.store.close()
             self.store = self._open(lambda: self.now)
-        self.pages = PoolResolver(self.declared)
+        self.resolver = PoolResolver(self.declared)
 
     def tell(
         self,
@@ -94,7 +94,7 @@ class Lab(World):
         self.run(record)
 
     def learned(self, pool: str = "a") -> Learned:
-        found = self.read(lambda ledger: ledger.book.pools[pool].learned)
+        found = self.read(lambda ledger: ledger.pool_set.pools[pool].learned)
         assert found is not None
         return found
 
@@ -103,7 +103,7 @@ class Lab(World):
 
     def paused(self, pool: str = "a") -> int:
         """For how many milliseconds more a pool is paused."""
-        until = self.read(lambda ledger: ledger.book.pools[pool].paused_until)
+        until = self.read(lambda ledger: ledger.pool_set.pools[pool].paused_until)
         return max(0, (until or 0) - self.now)
 
     def lease(self, id: int) -> LeaseRow:
@@ -117,9 +117,9 @@ class Lab(World):
 
     def bury(self, member: str) -> None:
         """A process and all of its programs end, and another one takes its name."""
-        self.census.end(member)
+        self.liveness.end(member)
         self.tidy()
-        self.census.join(member)
+        self.liveness.join(member)
         self.run(lambda ledger: ledger.tx.add_member(Member(member, "m", 1, "", Ms(0))))
 
     def kinds(self) -> list[str]:
@@ -674,7 +674,7 @@ def test_adapt_off_pauses_only(lab: Lab) -> None:
     for id in [lab.ask() for _ in range(4)]:
         lab.tell(CONCURRENCY, id)
     assert (lab.limit(), lab.paused()) == (4, 30_000)
-    assert lab.read(lambda ledger: ledger.book.pools["a"].learned) is None
+    assert lab.read(lambda ledger: ledger.pool_set.pools["a"].learned) is None
 
 
 def test_a_changed_limit_is_learned_anew(lab: Lab) -> None:

@@ -78,7 +78,7 @@ class Shot(NamedTuple):
 
 
 def shoot(ledger: Ledger) -> Shot:
-    tx, pools = ledger.tx, {name: ledger.book.pools[name] for name in POOLS}
+    tx, pools = ledger.tx, {name: ledger.pool_set.pools[name] for name in POOLS}
     survey = Survey(ledger)
     rows = [row for lane in tx.lanes() for row in tx.page(lane.id, None, 999)]
     return Shot(
@@ -394,7 +394,7 @@ class Machine(RuleBasedStateMachine):
         """A process and its programs end; nothing is learned from that."""
         member = self.members[pick % len(self.members)]
         for lab in self.labs:
-            lab.census.end(member)
+            lab.liveness.end(member)
 
         def tidy(ledger: Ledger) -> None:
             release.remove_dead_members(ledger)
@@ -405,7 +405,7 @@ class Machine(RuleBasedStateMachine):
             now = after.learned[pool]
             assert was is None or now is None or now._replace(probe=0) == was._replace(probe=0)
         for lab in self.labs:
-            lab.census.join(member)
+            lab.liveness.join(member)
             row = Member(member, "m", 1, "", Ms(0))
             lab.run(lambda ledger, row=row: ledger.tx.add_member(row))  # type: ignore[misc]
 
@@ -456,7 +456,7 @@ class Machine(RuleBasedStateMachine):
             match what:
                 case "set":
                     limits_by_hand.set_limit(ledger, pool, number)
-                case "learn" if ledger.book.pools[pool].adapt == LEARN:
+                case "learn" if ledger.pool_set.pools[pool].adapt == LEARN:
                     limits_by_hand.set_limit(ledger, pool, LEARN)
                 case "unset":
                     limits_by_hand.unset_limit(ledger, pool)

@@ -106,7 +106,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.model = Model(now=10 * DAY)
         self.wall = 1_800_000_000.0
-        self.census = SimulatedLiveness()
+        self.liveness = SimulatedLiveness()
         self.machines: dict[str, str] = {}
         self.views: dict[int, str] = {}
         self.totals: dict[str, int] = {}
@@ -201,12 +201,12 @@ class Machine(RuleBasedStateMachine):
         imagined = deepcopy(self.model)
         machines = dict(self.machines)
         resolved = [self._resolve(imagined, op) for op in several]
-        for store, pages in self.stores:
-            before = self._rows(store, pages)
+        for store, resolver in self.stores:
+            before = self._rows(store, resolver)
             with suppress(Crash), store.transaction(write=True) as tx:
-                self._run(self._ledger(store, pages, tx), resolved)
+                self._run(self._ledger(store, resolver, tx), resolved)
                 raise Crash
-            assert self._rows(store, pages) == before
+            assert self._rows(store, resolver) == before
             with store.transaction(write=True) as tx:
                 while tx.next_id() < imagined.ids + 1:
                     pass
@@ -220,7 +220,7 @@ class Machine(RuleBasedStateMachine):
         if member is None:
             return
         self.model.dead.add(member)
-        self.census.end(member)
+        self.liveness.end(member)
         self.settled = False  # whoever stood behind it may get in, once somebody notices
         waits = any(one.member == member for one in self.model.tickets)
         holds = any(one.member == member for one in self.model.leases)
@@ -235,7 +235,7 @@ class Machine(RuleBasedStateMachine):
         if member in self.model.dead:
             return
         self.model.deaf.add(member)
-        self.census.orphan(member)
+        self.liveness.orphan(member)
         self.settled = False
         if at_once:
             self.transact([Op("tidy")])
@@ -331,10 +331,10 @@ class Machine(RuleBasedStateMachine):
         self.settled = self.model.unsettled
         self.model.close()
         expected = [ticket.id for ticket in self.model.granted]
-        swept = any(op.kind == "tidy" for op in several)
-        for store, pages in self.stores:
+        dead_removed = any(op.kind == "tidy" for op in several)
+        for store, resolver in self.stores:
             with store.transaction(write=True) as tx:
-                ledger = self._ledger(store, pages, tx)
+                ledger = self._ledger(store, resolver, tx)
                 self._run(ledger, resolved)
                 living = set(expected) & {lease.id for lease in tx.leases(0, 10_000)}
                 assert set(ledger.granted) >= living
@@ -342,11 +342,11 @@ class Machine(RuleBasedStateMachine):
         resized = any(op.kind in ("resize", "unset", "restore") for op in several)
         self._check_growth(lowered_midway=resized and len(several) > 1)
         self._check_order()
-        if swept:
+        if dead_removed:
             self._check_living()
 
-    def _ledger(self, store: Store, pages: PoolResolver, tx: Tx) -> Ledger:
-        return Ledger(tx, pages, store.now(), self.census, "m1")
+    def _ledger(self, store: Store, resolver: PoolResolver, tx: Tx) -> Ledger:
+        return Ledger(tx, resolver, store.now(), self.liveness, "m1")
 
     def _run(self, ledger: Ledger, resolved: list[Op]) -> None:
         """What a transaction does: every operation, then the closing steps."""
@@ -364,7 +364,7 @@ class Machine(RuleBasedStateMachine):
         match op.kind:
             case "join":
                 row = Member(op.key, self.machines[op.key], 1, "", ledger.now)
-                self.census.join(op.key)
+                self.liveness.join(op.key)
                 ledger.tx.add_member(row)
             case "ask":
                 request = admit.Request(
@@ -399,10 +399,10 @@ class Machine(RuleBasedStateMachine):
                 release.remove_dead_members(ledger)
                 ledger.reconsider()
 
-    def _rows(self, store: Store, pages: PoolResolver) -> dict[str, Any]:
+    def _rows(self, store: Store, resolver: PoolResolver) -> dict[str, Any]:
         """All rows and everything that is said about them."""
         with store.transaction(write=False) as tx:
-            ledger = self._ledger(store, pages, tx)
+            ledger = self._ledger(store, resolver, tx)
             lines = [(lane, row) for lane in tx.lanes() for row in tx.page(lane.id, None, 1_000)]
             heads = [admit.make_head(ledger, lane, row) for lane, row in lines]
             tickets = [row for _, row in lines]
@@ -428,7 +428,7 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def all_agree(self) -> None:
         """Every store has the rows of the model, and says the same about them."""
-        first, *others = (self._rows(store, pages) for store, pages in self.stores)
+        first, *others = (self._rows(store, resolver) for store, resolver in self.stores)
         for other in others:
             for table, rows in first.items():
                 assert other[table] == rows, f"{self.kinds} differ in {table}"
@@ -527,7 +527,7 @@ class Machine(RuleBasedStateMachine):
             with store.transaction(write=False) as tx:
                 members = {row.id for row in tx.members()}
                 holders = {row.member for row in tx.leases(0, 10_000)}
-                assert all(self.census.alive(member) for member in members)
+                assert all(self.liveness.alive(member) for member in members)
                 assert holders <= members
 
 

@@ -96,7 +96,7 @@ def test_the_dead_do_not_count(world: World) -> None:
     world.ask(member="q")
     world.now += 2_000
     assert starts(world, want()) == [False]
-    world.census.end("q")
+    world.liveness.end("q")
     assert starts(world, want()) == [True]
 
 

@@ -30,8 +30,8 @@ class Traffic:
         self.store = MemoryStore(clock=lambda: self.now)
         declared = {"host": Declared(limit=UNLIMITED)}
         declared |= {name: Declared(limit=n) for name, n in limits.items()}
-        self.pages = PoolResolver(declared, STEADY)
-        self.census = SimulatedLiveness("p")
+        self.resolver = PoolResolver(declared, STEADY)
+        self.liveness = SimulatedLiveness("p")
         self.ends: list[tuple[int, int]] = []
         self.granted: list[tuple[int, str]] = []
         self.hold: dict[str, Callable[[], int]] = {}
@@ -40,7 +40,7 @@ class Traffic:
 
     def _run(self, do: Callable[[Ledger], object]) -> None:
         with self.store.transaction(write=True) as tx:
-            ledger = Ledger(tx, self.pages, Ms(self.now), self.census, "m")
+            ledger = Ledger(tx, self.resolver, Ms(self.now), self.liveness, "m")
             do(ledger)
             while ledger.unsettled:
                 admit.settle(ledger)

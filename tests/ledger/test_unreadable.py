@@ -104,10 +104,10 @@ def _foreign(lab: Lab) -> None:
 
 
 def _strained(lab: Lab) -> None:
-    lab.pages.gauge = Crowd()
+    lab.resolver.gauge = Crowd()
     lab.declare(host=Declared(limit=9, memory_floor=2**30, load_ceiling=4.0), a=Declared(limit=9))
     lab.run(host_pressure.tell)
-    lab.pages.gauge = Gauge()
+    lab.resolver.gauge = Gauge()
 
 
 class Scene(NamedTuple):
@@ -145,7 +145,7 @@ def put(lab: Lab, scene: Scene, text: str) -> None:
             ledger.tx.tune(ledger.tuned("a")._replace(learned=text))
 
     with lab.store.transaction(write=True) as tx:
-        do(Ledger(tx, lab.pages, Ms(lab.now), lab.census, "m"))
+        do(Ledger(tx, lab.resolver, Ms(lab.now), lab.liveness, "m"))
 
 
 def newer(text: str) -> str:
@@ -400,7 +400,7 @@ def test_a_limit_set_by_hand_that_is_none_is_one_seat(lab: Lab, limit: float | s
 
     def spoil(ledger: Ledger) -> None:
         ledger.tx.tune(ledger.tuned("a")._replace(limit=limit))  # type: ignore[arg-type]
-        ledger.rebook()
+        ledger.reload_pools()
 
     lab.run(spoil)
     first = lab.ask()

@@ -117,7 +117,7 @@ def test_a_reading_that_loses_its_limit_keeps_the_last_one(lab: Lab) -> None:
 def elsewhere(lab: Lab, machine: str, space: str, count: int) -> None:
     """A set of processes on some machine is counted."""
     with lab.store.transaction(write=True) as tx:
-        ledger = Ledger(tx, lab.pages, Ms(lab.now), lab.census, machine)
+        ledger = Ledger(tx, lab.resolver, Ms(lab.now), lab.liveness, machine)
         upstream_state.sighted(ledger, space, {"a": count})
         admit.settle(ledger)
 

@@ -28,7 +28,7 @@ class Yard(World):
         """Somebody who starts jobs."""
 
         def join(ledger: Ledger) -> None:
-            self.census.join(name)
+            self.liveness.join(name)
             ledger.tx.add_member(Member(name, "m", 1, "", ledger.now, works=1))
             ledger.reconsider()
 
@@ -47,7 +47,7 @@ class Yard(World):
         me = runner or f"r{id}"
 
         def do(ledger: Ledger) -> Job | None:
-            self.census.join(me)
+            self.liveness.join(me)
             ledger.tx.add_member(Member(me, "m", 2, "", ledger.now))
             return lifecycle.begin(ledger, id, worker, me)
 
@@ -72,7 +72,7 @@ class Yard(World):
     def die(self, *members: str) -> None:
         """Members end, with all their programs, and someone notices."""
         for member in members:
-            self.census.end(member)
+            self.liveness.end(member)
         self.tidy()
 
     def wait(self, ms: int) -> None:

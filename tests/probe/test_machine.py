@@ -23,10 +23,10 @@ ROOMY = Host(16 * GIB, 12 * GIB, 8)
 def probe(
     argv: list[str],
     host: Host | None,
-    **terms: Any,  # noqa: ANN401 - those of `Terms`
+    **options: Any,  # noqa: ANN401 - those of `Terms`
 ) -> tuple[MachineProbeResult, list[str]]:
     said: list[str] = []
-    found = probe_machine(argv, MachineProbeOptions(**terms), look=lambda: host, say=said.append)
+    found = probe_machine(argv, MachineProbeOptions(**options), look=lambda: host, say=said.append)
     return found, said
 
 

@@ -127,29 +127,29 @@ def test_the_provider_lets_in_exactly_what_fits(
     plan: ProviderPlan, actions: list[tuple[str, int, str, int]]
 ) -> None:
     """Caps, models, weights, lags, rates, quotas, readings: as counted anew each time."""
-    upstream, book = Upstream(plan), Reference(plan)
+    upstream, pool_set = Upstream(plan), Reference(plan)
     now, active = 0, list[int]()
     for session, (action, wait, model, number) in enumerate(actions):
         now += wait
         if action == "ask":
-            expected = book.kind(now, model, number)
+            expected = pool_set.kind(now, model, number)
             assert upstream.would_fit(now, model, number, ()) == (expected == "accepted")
             assert upstream.ask(now, session, model, number).kind == expected
             if expected == "accepted":
-                book.enter(now, session, model, number)
+                pool_set.enter(now, session, model, number)
                 active.append(session)
                 assert upstream.counted(now) <= upstream.cap(now)
         elif action == "usage":
             found = upstream.usage(now)
             assert found is not None
-            assert found.in_use == book.usage(now)
+            assert found.in_use == pool_set.usage(now)
         elif active:
             leaving = active.pop(number % len(active))
             cut = number + 1 if action == "cancel" else 0
             upstream.leave(now, leaving, cancelled_for=cut)
-            book.leave(now, leaving, cut)
+            pool_set.leave(now, leaving, cut)
             upstream.leave(now, leaving)  # a second end is none
-        assert upstream.counted(now) == book.own(now) + at(plan.foreign, now)
+        assert upstream.counted(now) == pool_set.own(now) + at(plan.foreign, now)
 
 
 @given(
@@ -550,7 +550,7 @@ def test_a_restart_loses_nothing() -> None:
 
         def paused(self) -> int:
             with self._store.transaction(write=False) as tx:
-                return self._ledger(tx).book.pools["provider"].paused_until or 0
+                return self._ledger(tx).pool_set.pools["provider"].paused_until or 0
 
     def make(_: int) -> Headgate:
         gates.append(Killed(8))

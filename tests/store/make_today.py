@@ -67,7 +67,7 @@ def _run(yard: Yard) -> None:
     yard.begin(yard.submit("c/x", name="running"))
     adopted = yard.submit("c/x", name="adopted")
     yard.begin(adopted)
-    yard.census.orphan(f"r{adopted}")
+    yard.liveness.orphan(f"r{adopted}")
     yard.do(lifecycle.adopt, adopted, me="v")
     yard.submit("c/x", name="starting")
 

@@ -147,10 +147,10 @@ def happening(kind: str = "granted", work: int = 0, at: int = 1) -> EventRow:
 def said(tx: Tx) -> dict[str, Any]:
     """All that can be read, in a form in which two stores can be compared."""
     lanes = sorted(tx.lanes(), key=lambda one: one[1:])
-    pages = {one[1:]: tx.page(one.id, None, 10**6) for one in lanes}
-    lines = {name: [row._replace(lane=0) for row in page] for name, page in pages.items()}
+    resolver = {one[1:]: tx.page(one.id, None, 10**6) for one in lanes}
+    lines = {name: [row._replace(lane=0) for row in page] for name, page in resolver.items()}
     heads = {one[1:]: tx.page(one.id, None, 1) for one in lanes}
-    tickets = [row for page in pages.values() for row in page]
+    tickets = [row for page in resolver.values() for row in page]
     leases = tx.leases(0, 10**6)
     jobs = {word: tx.jobs(word, 0, 10**6) for word in Word}
     ids = sorted({row.id for rows in jobs.values() for row in rows} | set(JOBS))

@@ -573,16 +573,16 @@ def capped_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
 
     monkeypatch.setattr(apsw, "connection_hooks", [*apsw.connection_hooks, hook])
 
-    def cap(pages: int) -> None:
+    def cap(resolver: int) -> None:
         for db in opened:
             with contextlib.suppress(apsw.ConnectionClosedError):
-                db.pragma("max_page_count", pages)
+                db.pragma("max_page_count", resolver)
 
     def fill() -> None:
         size = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-        pages = size.pragma("page_count")
+        resolver = size.pragma("page_count")
         size.close()
-        cap(pages)
+        cap(resolver)
 
     return Disk(path, fill, lambda: cap(2**31 - 2))
 

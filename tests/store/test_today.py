@@ -52,7 +52,7 @@ class Today(Yard):
         self.now = WRITTEN_AT
         self.pools({"a": 1, "b": 1})
         for member in self.read(lambda ledger: ledger.tx.members()):
-            self.census.join(member.id)
+            self.liveness.join(member.id)
         self.named = {
             row.name: row.id
             for row in self.read(
@@ -77,7 +77,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def today(path: Path) -> Iterator[Today]:
     it = Today(lambda clock: SqliteStore(path, synchronous="OFF", clock=clock))
-    it.census.orphan(f"r{it.named['adopted']}")
+    it.liveness.orphan(f"r{it.named['adopted']}")
     yield it
     it.store.close()
 

@@ -117,15 +117,15 @@ def test_a_full_host(box: JobBox) -> None:
     box.worker()
     box.until_state(expiring, "expired")
     until(lambda: diary.exists() and '"expired"' in diary.read_text())
-    news = [json.loads(line) for line in diary.read_text().splitlines() if line]
-    told = [(it["event"], it["work"], it["position"]) for it in news]
+    changes = [json.loads(line) for line in diary.read_text().splitlines() if line]
+    told = [(it["event"], it["work"], it["position"]) for it in changes]
     assert list(dict.fromkeys(told)) == [  # at least once: the worker was killed while it told
         ("queued", first, 1),
         ("queued", cancelled, 2),
         ("queued", expiring, 3),
         ("expired", expiring, None),
     ]
-    assert box.job(expiring)["reason"] in news[-1]["text"]
+    assert box.job(expiring)["reason"] in changes[-1]["text"]
     assert observer.most(SONNET) == 5
     go.touch()
     until(lambda: not {"running", "queued"} & set(states(box).values()))

@@ -42,9 +42,9 @@ def run(args: Namespace) -> int:
             last = latest[-1].seq if latest else 0
             while True:
                 time.sleep(1)
-                while news := gate.events(after=last, most=_BATCH):
-                    _tell(news, as_json=args.json)
-                    last = news[-1].seq
+                while new_events := gate.events(after=last, most=_BATCH):
+                    _tell(new_events, as_json=args.json)
+                    last = new_events[-1].seq
         if not latest and not args.json:
             terminal.show(["Nothing has happened yet."])
     return 0

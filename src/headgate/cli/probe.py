@@ -80,17 +80,17 @@ def _machine(args: Namespace, argv: list[str]) -> int:
         say(f"cannot start {name}: {error.strerror}")
         return 127 if isinstance(error, FileNotFoundError) else 126
     defaults = machine.MachineProbeOptions()
-    terms = defaults._replace(
+    options = defaults._replace(
         most=_whole(args.most, "--most", defaults.most, _MOST_COPIES),
         rounds=_whole(args.rounds, "--rounds", defaults.rounds, 100),
         timeout=_seconds(args.timeout, "--timeout", defaults.timeout),
     )
     with open_gate(args) as gate:
-        care = gate.care
-        terms = terms._replace(floor=care.memory_floor if care else 0)
-        say(f"runs up to {terms.most} of {name} at once; each is a real run (Ctrl-C ends all)")
+        pressure_limits = gate.pressure_limits
+        options = options._replace(floor=pressure_limits.memory_floor if pressure_limits else 0)
+        say(f"runs up to {options.most} of {name} at once; each is a real run (Ctrl-C ends all)")
         with _Ending():
-            found = machine.probe_machine(argv, terms, look=read, say=say)
+            found = machine.probe_machine(argv, options, look=read, say=say)
         if args.set is not None:
             gate.set_limit(HOST, found.recommended)
     _show_machine(args, name, found)
@@ -146,20 +146,20 @@ def _account(args: Namespace) -> int:
         args.upstream, args.model, os.environ, api=args.api or "", key_env=args.key_env or ""
     )
     defaults = account.AccountProbeOptions()
-    terms = account.AccountProbeOptions(
+    options = account.AccountProbeOptions(
         _whole(args.most, "--most", defaults.most, _MOST_REQUESTS),
         _seconds(args.rest, "--rest", defaults.rest, least=0),
         _seconds(args.timeout, "--timeout", defaults.timeout),
     )
     say(
-        f"asks {target.host} for a few tokens, 1 to {terms.most} at once, in {terms.budget} "
+        f"asks {target.host} for a few tokens, 1 to {options.most} at once, in {options.budget} "
         "requests at most; stops at the first refusal"
     )
     if args.set is None:
-        found = account.probe_account(target, terms, say=say)
+        found = account.probe_account(target, options, say=say)
     else:
         with open_gate(args) as gate:
-            found = account.probe_account(target, terms, say=say)
+            found = account.probe_account(target, options, say=say)
             if found.confirmed:
                 gate.set_limit(pool, found.works)
     _show_account(args, pool, found)

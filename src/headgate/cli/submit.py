@@ -71,8 +71,8 @@ def _warn(draft: Draft, gate: Gate) -> None:
 
     said: dict[str, Any] = dict(draft.spec.terms)
     if said:
-        terms = gate.job_terms
-        for warning in warnings(terms._replace(vigil=terms.vigil._replace(**said))):
+        terms = gate.job_policy
+        for warning in warnings(terms._replace(limits=terms.limits._replace(**said))):
             say(f"warning: {warning}")
 
 

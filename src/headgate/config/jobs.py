@@ -28,16 +28,16 @@ def read_jobs(notes: Notes, document: Mapping[str, object]) -> JobPolicy:
         if value is not None:
             said[name] = None if value == _NEVER else value
     mine = {name: said.pop(name) for name in RunLimits._fields if name in said}
-    terms = JobPolicy(RunLimits(**mine), **said)
-    if terms.backoff > terms.longest_backoff and len(notes.errors) == errors:
+    policy = JobPolicy(RunLimits(**mine), **said)
+    if policy.backoff > policy.longest_backoff and len(notes.errors) == errors:
         at = "backoff" if "backoff" in said else "longest_backoff"
-        first, longest = show_duration(terms.backoff), show_duration(terms.longest_backoff)
+        first, longest = show_duration(policy.backoff), show_duration(policy.longest_backoff)
         text = f"backoff is {first}, and longest_backoff less, {longest}; raise the latter"
         notes.wrong((*_PLACE, at), text)
-    for name, text in harmful_settings(terms):
+    for name, text in harmful_settings(policy):
         if name in mine:
             notes.warn((*_PLACE, name), text)
-    return terms
+    return policy
 
 
 _NEVER = -1

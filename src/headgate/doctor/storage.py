@@ -150,7 +150,7 @@ def space(free: int, folder: Path) -> Iterator[Finding]:
 
 def leftovers(folder: Path) -> Iterator[Finding]:
     """Pipes of members that have ended, and files that are none of ours."""
-    roll = PipeRegistry(folder)
+    registry = PipeRegistry(folder)
     members, strange = set(), []
     for entry in folder.iterdir():
         pipe = _PIPE.fullmatch(entry.name)
@@ -158,7 +158,7 @@ def leftovers(folder: Path) -> Iterator[Finding]:
             members.add(pipe[1])
         else:
             strange.append(entry)
-    gone = [member for member in members if not roll.alive(member)]
+    gone = [member for member in members if not registry.alive(member)]
     if gone:
         text = f"{len(gone)} processes that were killed have left pipes in {label(folder)}"
         yield note("leftovers", f"{text}; an hour later the next to join removes them")
@@ -171,12 +171,12 @@ def other_versions(seen: StoreContents, folder: Path) -> Iterator[Finding]:
     """Processes of another version: they go on, and use what they know."""
     from headgate.store.migrate import described, known_schema
 
-    roll = PipeRegistry(folder)
+    registry = PipeRegistry(folder)
     others = [
         described(member)
         for member in seen.members
         if (member.version, known_schema(member)) != (__version__, seen.schema)
-        and roll.listening(member.id)
+        and registry.listening(member.id)
     ]
     if others:
         this = f"{__version__}, schema {seen.schema}"

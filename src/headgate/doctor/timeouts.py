@@ -95,11 +95,11 @@ def _usual(facts: Facts, pool: PoolStatus) -> list[tuple[str, Ms]]:
 def _jobs(facts: Facts, pools: tuple[PoolStatus, ...]) -> Iterator[Finding]:
     """What is said of jobs, where anything is: how long they may be silent, and run."""
     jobs = facts.config.jobs
-    vigil = jobs.vigil
+    limits = jobs.limits
     named = (
-        ("patience", vigil.patience),
-        ("stale_after", vigil.stale_after),
-        ("max_runtime", vigil.max_runtime),
+        ("patience", limits.patience),
+        ("stale_after", limits.stale_after),
+        ("max_runtime", limits.max_runtime),
     )
     chain = [(name, limit) for name, limit in named if limit]
     for n, (inner, shorter) in enumerate(chain):
@@ -108,7 +108,7 @@ def _jobs(facts: Facts, pools: tuple[PoolStatus, ...]) -> Iterator[Finding]:
                 text = f"jobs: {outer} is {show_duration(longer)}, so {inner} never counts, "
                 text += f"which is {show_duration(shorter)}"
                 yield warning("job_terms", text, f"make {outer} longer, or {inner} shorter")
-    runtime = vigil.max_runtime
+    runtime = limits.max_runtime
     for pool in pools:
         if runtime and pool.max_hold and ms(pool.max_hold) < runtime:
             text = (

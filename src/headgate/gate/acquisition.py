@@ -89,7 +89,7 @@ class Acquisition(Operation):
 
     def look_up_grant(self, ledger: Ledger) -> Grant:
         """What the lease that it was given comes with."""
-        holds = [pool.max_hold for pool in ledger.book.of(self.request.key) if pool.max_hold]
+        holds = [pool.max_hold for pool in ledger.pool_set.of(self.request.key) if pool.max_hold]
         row = ledger.granted.get(self.id) or ledger.tx.lease(self.id)
         return Grant(
             task=row.task if row else self.request.task,

@@ -36,7 +36,7 @@ def cancel(runtime: Runtime, id: int, grace: Seconds | None, usual: Seconds) -> 
     before = runtime.transactor.read(
         lambda ledger: _holder(ledger, id)
     )  # the dead are buried first
-    orphaned = before is not None and not runtime.roll.listening(before.id)
+    orphaned = before is not None and not runtime.registry.listening(before.id)
     if before is not None and orphaned and before.pid_space != pid_space():
         raise HeadgateError(
             f"{id} runs in another container, out of reach from here; cancel it there"
@@ -46,7 +46,7 @@ def cancel(runtime: Runtime, id: int, grace: Seconds | None, usual: Seconds) -> 
         return "withdrawn"
     mark = release.mark(runtime.uid(), id)
     if orphaned:
-        end(partial(programs, runtime.roll, lease, mark), grace)
+        end(partial(programs, runtime.registry, lease, mark), grace)
     deadline = Seconds(time.monotonic()) + grace
     while runtime.transactor.read(lambda ledger: ledger.tx.lease(id)) is not None:
         late = Seconds(time.monotonic()) - deadline
@@ -70,7 +70,7 @@ def _own_grace(ledger: Ledger, id: int) -> Seconds | None:
 
 def _await_end(runtime: Runtime, member: str, patience: Seconds) -> None:
     """Sleep until a member has ended, for a while at most: a member may outlive a lease."""
-    pipe = runtime.roll.watch(member)
+    pipe = runtime.registry.watch(member)
     if pipe is None:
         time.sleep(_SOON)
         return

@@ -151,7 +151,7 @@ class Gate:
         lender = self._parent()
         request = Request(
             key=parse_key(key) if key is not None else NO_KEY,
-            member=self._runtime.roll.me,
+            member=self._runtime.registry.me,
             machine=self._runtime.membership.machine,
             weight=parse_weight(weight),
             urgency=-parse_priority(priority),
@@ -184,13 +184,13 @@ class Gate:
         )
 
     @property
-    def care(self) -> PressureLimits | None:
+    def pressure_limits(self) -> PressureLimits | None:
         """When this machine takes no more, by its configuration; None if it always does."""
-        return self._transactor.read(lambda ledger: ledger.book.pools[HOST].care)
+        return self._transactor.read(lambda ledger: ledger.pool_set.pools[HOST].pressure_limits)
 
     def strained(self, *, danger: bool = False) -> Reason | None:
         """Why this machine takes no more; or, with `danger`, why what runs is in danger."""
-        return strained(self.care, self._settings.look_at_host(), danger=danger)
+        return strained(self.pressure_limits, self._settings.look_at_host(), danger=danger)
 
     def plan(self, candidates: "Iterable[Candidate]") -> "Plan":
         """What would become of these if all were started now; nothing is."""
@@ -319,7 +319,7 @@ class Gate:
         return Jobs(self._runtime, self._view)
 
     @property
-    def crew(self) -> "WorkerSide":
+    def worker_side(self) -> "WorkerSide":
         """For those who do that work."""
         from headgate.gate.worker_side import WorkerSide
 
@@ -336,7 +336,7 @@ class Gate:
         return self._runtime.store.url
 
     @property
-    def job_terms(self) -> "JobPolicy":
+    def job_policy(self) -> "JobPolicy":
         """How jobs are watched, and for how long they wait and are kept."""
         return self._settings.config.jobs
 
@@ -363,7 +363,7 @@ class Gate:
     @property
     def life_fd(self) -> int:
         """A program that inherits this keeps this gate's leases for as long as it lives."""
-        return self._runtime.roll.life_fd
+        return self._runtime.registry.life_fd
 
     def started(self, lease: Lease, pid: int) -> None:
         """Let people know which process uses a lease."""

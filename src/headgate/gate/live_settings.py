@@ -32,7 +32,7 @@ class Settings(Participant):
         self.functions = {parse_pattern(name): call for name, call in (usage or {}).items()}
         """How this program itself tells what upstream counts, by pool."""
         self._source = source
-        self.pages = PoolResolver(self._pools(), source.config.defaults, HostGauge())
+        self.resolver = PoolResolver(self._pools(), source.config.defaults, HostGauge())
         self._problems: deque[str] = deque()
         """What is wrong with a file that was changed: an event, in time."""
         self._next_look = 0.0
@@ -49,7 +49,7 @@ class Settings(Participant):
 
     def look_at_host(self) -> "Host | None":
         """How this machine is now; None if it cannot be told."""
-        return self.pages.gauge.look() if self.pages.gauge else None
+        return self.resolver.gauge.look() if self.resolver.gauge else None
 
     def refresh(self) -> None:
         """Follow the configuration file, looking at it no more often than twice a second."""
@@ -59,7 +59,7 @@ class Settings(Participant):
         self._next_look = now + _LOOK
         fresh = self._source.fresh()
         if fresh is not None:
-            self.pages.declare(self._pools(), fresh.defaults)
+            self.resolver.declare(self._pools(), fresh.defaults)
         if self._source.problem:
             self._problems.append(self._source.problem)
             self._source.problem = None

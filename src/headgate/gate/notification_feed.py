@@ -20,7 +20,7 @@ class NotificationFeed:
     def __init__(self, runtime: Runtime, targets: Callable[[], tuple[NotifyTarget, ...]]) -> None:
         self._transactor = runtime.transactor
         self._targets = targets
-        self._me = Claim(runtime.roll.me, os.urandom(6).hex())
+        self._me = Claim(runtime.registry.me, os.urandom(6).hex())
 
     def targets(self) -> tuple[NotifyTarget, ...]:
         """Where the configuration says that notifications go."""

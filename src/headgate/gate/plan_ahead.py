@@ -28,7 +28,7 @@ def plan(
     given = list(candidates)
     like = Request(
         key=NO_KEY,
-        member=runtime.roll.me,
+        member=runtime.registry.me,
         machine=runtime.membership.machine,
         lender=lender,
         view=view,

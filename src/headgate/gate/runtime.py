@@ -63,19 +63,19 @@ class Runtime:
         self.store = store
         self.rules = settings.rules
         self.background = Background(self._turn, self._until)
-        self.roll: MemberRegistry = (
+        self.registry: MemberRegistry = (
             PipeRegistry(store.folder) if store.folder else LocalRegistry(self.call)
         )
-        self.membership = Membership(self.roll, store)
+        self.membership = Membership(self.registry, store)
         self.transactor = Transactor(store, self.background, self._ledger, self._expect)
         self.transactor.lets_in = settings.known
-        self.poller = Poller(self.transactor, self.roll.me, self.call, settings.pages.gauged)
+        self.poller = Poller(self.transactor, self.registry.me, self.call, settings.resolver.gauged)
         self.poller.functions.update(settings.functions)
-        self.holdings = WaitingAndHeld(self.roll.me, self, self.background.nudge)
-        self.watcher = Watcher(self.roll, self.background, self._waits_after, self.poller.plan)
+        self.holdings = WaitingAndHeld(self.registry.me, self, self.background.nudge)
+        self.watcher = Watcher(self.registry, self.background, self._waits_after, self.poller.plan)
         self.transactor.take_part(
             self.membership,
-            ProcessScan(settings.pages, store),
+            ProcessScan(settings.resolver, store),
             settings,
             self.holdings,
             self.watcher,
@@ -93,9 +93,9 @@ class Runtime:
         settings.refresh()
         return Ledger(
             tx=tx,
-            pages=settings.pages,
+            resolver=settings.resolver,
             now=self.store.now(),
-            census=self.roll,
+            liveness=self.registry,
             machine=self.membership.machine,
             view=settings.view,
         )
@@ -103,8 +103,8 @@ class Runtime:
     def _expect(self, operations: Sequence[Operation]) -> Expected:
         from headgate.gate.transactions.prefetch import expected
 
-        book = self._settings.pages.last
-        return expected(operations, book, self.membership.machine, self.store.now())
+        pool_set = self._settings.resolver.last
+        return expected(operations, pool_set, self.membership.machine, self.store.now())
 
     def uid(self) -> str:
         """The name the store got when it was made."""
@@ -148,7 +148,7 @@ class Runtime:
 
     def gauged(self) -> bool:
         """Whether upstream's own count has a say in any pool."""
-        return self._settings.pages.gauged()
+        return self._settings.resolver.gauged()
 
     @property
     def attentive(self) -> bool:
@@ -183,24 +183,24 @@ class Runtime:
         self.poller.close()
         self.background.stop()
         self.watcher.close()
-        self.roll.leave(remove=written and not stay_for_programs)
+        self.registry.leave(remove=written and not stay_for_programs)
         with self.transactor.between_transactions():
             self.store.close()
         self.transactor.work()  # whoever came too late hears of it
 
     def _take_leave(self, ledger: Ledger) -> None:
-        for ticket in ledger.tx.tickets_of(self.roll.me):
+        for ticket in ledger.tx.tickets_of(self.registry.me):
             release.withdraw(ledger, ticket.id, text="its gate was closed")
-        for lease in ledger.tx.leases_of(self.roll.me):
+        for lease in ledger.tx.leases_of(self.registry.me):
             release.release(ledger, lease.id)
-        ledger.tx.drop_member(self.roll.me)
+        ledger.tx.drop_member(self.registry.me)
 
     def abandon(self) -> None:
         """Let go in a forked child: of the descriptors, not of the rows."""
         self.transactor.abandon()
         self.background.abandon()
         self.watcher.close()
-        self.roll.leave(remove=False)
+        self.registry.leave(remove=False)
 
     def _waits_after(self, operations: Sequence[Operation]) -> bool:
         return self.membership.on_call is not None or self.holdings.waits(operations)
@@ -244,7 +244,7 @@ class Runtime:
             if self._catch_up():
                 self.transactor.run(_tidy)
             if self.watcher.plan.on_watch:
-                max_hold.end_orphans(self.transactor, self.roll)
+                max_hold.end_orphans(self.transactor, self.registry)
         if self.attentive:
             self.poller.start_due()
         if self.transactor.postpones and now >= self._next_retry:
@@ -254,26 +254,26 @@ class Runtime:
 
     def _catch_up(self) -> bool:
         """Learn what others did for this process; True if something needs a transaction."""
-        news, plan, told = self.transactor.look(self._take_in_news)
+        changes, plan, told = self.transactor.look(self._take_in_changes)
         deliver(told)
-        for one, spot in news.spots:
+        for one, spot in changes.spots:
             one.tell_soon(spot)
-        for lease, why in news.ends:
+        for lease, why in changes.ends:
             lease.end(CancelledWorkError(why))
         if self.membership.on_call is not None:
             self.membership.on_call()
         leaving = self.watcher.plan.on_watch and not self.attentive
-        return news.stuck or plan.vacant or leaving
+        return changes.stuck or plan.vacant or leaving
 
-    def _take_in_news(
+    def _take_in_changes(
         self, ledger: Ledger
     ) -> tuple[Changes, watch_duty.WatchPlan, list[Acquisition]]:
-        news = self.holdings.look_up(ledger, attentive=self.attentive)
-        plan = watch_duty.plan(ledger, self.roll.me, waiting=self.attentive)
-        told = self.holdings.take_in(news)
+        changes = self.holdings.look_up(ledger, attentive=self.attentive)
+        plan = watch_duty.plan(ledger, self.registry.me, waiting=self.attentive)
+        told = self.holdings.take_in(changes)
         if self.attentive or not self.watcher.plan.on_watch:
             self.watcher.follow(plan)  # else the post is handed on first, in a transaction
-        return news, plan, told
+        return changes, plan, told
 
     def _give_up(self, error: StoreError) -> None:
         """The store is not there any more: whoever waits for something from it hears of it."""

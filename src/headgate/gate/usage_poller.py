@@ -164,7 +164,7 @@ class Poller:
         )
 
     def _claim(self, ledger: Ledger, name: str) -> UsageSource | None:
-        pool = ledger.book.pools.get(name)
+        pool = ledger.pool_set.pools.get(name)
         if pool is None or pool.usage is None:
             return None
         if _lacks_key(pool.usage):

@@ -132,14 +132,14 @@ class WaitingAndHeld(Participant):
             stuck=stuck,
         )
 
-    def take_in(self, news: Changes) -> list[Acquisition]:
+    def take_in(self, changes: Changes) -> list[Acquisition]:
         """Apply what others did; returns who has to hear of an outcome."""
-        for one, grant in news.granted:
+        for one, grant in changes.granted:
             self._give(one, grant)
-        for one, why in news.gone:
+        for one, why in changes.gone:
             self.waiting.pop(one.id, None)
             one.fail(CancelledWorkError(why))
-        return [one for one, _ in (*news.granted, *news.gone)]
+        return [one for one, _ in (*changes.granted, *changes.gone)]
 
     def _gone(self, ledger: Ledger, mine: set[int]) -> list[tuple[Acquisition, str]]:
         """Tickets of this process that somebody took out of the line."""

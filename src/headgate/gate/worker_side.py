@@ -41,7 +41,7 @@ class Taken(NamedTuple):
     lease: Lease
 
 
-class _Terms(NamedTuple):
+class _Grant(NamedTuple):
     """A job that was taken over, the mark of its programs, and how long it may take."""
 
     job: Job
@@ -51,16 +51,16 @@ class _Terms(NamedTuple):
     """Who has asked for its end already."""
 
 
-Mind = Callable[[_Terms], Taken]
+Mind = Callable[[_Grant], Taken]
 """Looks after a job that was taken over."""
 
 
-def _terms(ledger: Ledger, job: Job | None) -> _Terms | None:
+def _grant(ledger: Ledger, job: Job | None) -> _Grant | None:
     if job is None:
         return None
-    holds = [pool.max_hold for pool in ledger.book.of(job.key) if pool.max_hold]
+    holds = [pool.max_hold for pool in ledger.pool_set.of(job.key) if pool.max_hold]
     lease = ledger.tx.lease(job.id)
-    return _Terms(
+    return _Grant(
         job=job,
         mark=release.mark(ledger.tx.uid(), job.id),
         max_hold=min(holds, default=None),
@@ -75,7 +75,7 @@ class _Taking(Joining):
     comes at once would be read by nobody.
     """
 
-    def __init__(self, do: Callable[[Ledger], _Terms | None], mind: Mind) -> None:
+    def __init__(self, do: Callable[[Ledger], _Grant | None], mind: Mind) -> None:
         super().__init__(do)
         self.taken: Taken | None = None
         self._mind = mind
@@ -98,7 +98,7 @@ class _Finish(Operation):
 
     def __init__(self, me: str, id: int, end: End, worker: str, mind: Mind | None = None) -> None:
         super().__init__(lambda _: None)
-        self.terms: _Terms | None = None
+        self.grant: _Grant | None = None
         self.taken: Taken | None = None
         self._mind = mind
         self._me = me
@@ -112,23 +112,23 @@ class _Finish(Operation):
 
     def apply(self, ledger: Ledger) -> None:
         """Give the seats back."""
-        self.terms = None
+        self.grant = None
         lifecycle.finish(ledger, self._id, self._me, self._end)
         if self._worker in ledger.workers():
-            ledger.heir = self._me
+            ledger.next_runner = self._me
 
     def conclude(self, ledger: Ledger) -> None:
         """Take what was let in for us."""
-        ledger.heir = ""
+        ledger.next_runner = ""
         for id, lease in ledger.granted.items():
             if lease.job and lease.member == self._me:
-                self.terms = _terms(ledger, lifecycle.begin(ledger, id, self._me, self._me))
+                self.grant = _grant(ledger, lifecycle.begin(ledger, id, self._me, self._me))
 
     def finish(self) -> None:
         """Look after the next one, and tell."""
         try:
-            if self.error is None and self.terms is not None and self._mind is not None:
-                self.taken = self._mind(self.terms)
+            if self.error is None and self.grant is not None and self._mind is not None:
+                self.taken = self._mind(self.grant)
         finally:
             super().finish()
 
@@ -143,7 +143,7 @@ class WorkerSide:
     @property
     def me(self) -> str:
         """This process, as the store knows it."""
-        return self._runtime.roll.me
+        return self._runtime.registry.me
 
     def enlist(self, on_call: Callable[[], None]) -> None:
         """Be given jobs from now on; `on_call` is called when there may be some."""
@@ -193,12 +193,12 @@ class WorkerSide:
 
     def _take(self, do: Callable[[Ledger], Job | None], on_end: OnEnd) -> Taken | None:
         mind = partial(self._mind, on_end=on_end)
-        take = _Taking(lambda ledger: _terms(ledger, do(ledger)), mind)
+        take = _Taking(lambda ledger: _grant(ledger, do(ledger)), mind)
         self._transactor.perform(take)
         return take.taken
 
-    def _mind(self, terms: "_Terms", on_end: OnEnd) -> Taken:
-        job, mark, max_hold, asked = terms
+    def _mind(self, grant: "_Grant", on_end: OnEnd) -> Taken:
+        job, mark, max_hold, asked = grant
         lease = Lease(
             self._runtime,
             job.id,
@@ -243,8 +243,10 @@ class WorkerSide:
         row = self._transactor.read(lambda ledger: ledger.tx.lease(lease.id))
         if row is None:
             return set()
-        found = programs(self._runtime.roll, row, mark)
-        found = found or programs(self._runtime.roll, row, mark)  # one that starts another has none
+        found = programs(self._runtime.registry, row, mark)
+        found = found or programs(
+            self._runtime.registry, row, mark
+        )  # one that starts another has none
         return found - {os.getpid()}
 
     def remember(self, lease: Lease, session: str) -> None:

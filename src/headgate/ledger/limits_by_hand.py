@@ -12,7 +12,7 @@ from headgate.ledger.transaction.ledger import Ledger
 
 def set_limit(ledger: Ledger, pool: str, limit: int | str) -> None:
     """Set a limit by hand, or have it learned. Lowering it ends nothing: the pool drains."""
-    before = ledger.book.pools.get(pool)
+    before = ledger.pool_set.pools.get(pool)
     if limit == LEARN and before is not None and before.adapt != LEARN:
         raise UsageError(
             f"{pool} cannot learn its limit: its configuration says adapt = {before.adapt!r}"
@@ -78,4 +78,4 @@ def _reset(ledger: Ledger, row: Tuned) -> None:
 
 def _keep(ledger: Ledger, row: Tuned) -> None:
     ledger.tx.tune(row)
-    ledger.rebook()
+    ledger.reload_pools()

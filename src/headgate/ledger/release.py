@@ -24,7 +24,7 @@ def release(ledger: Ledger, id: int, kind: str = "released", text: str = "") -> 
         kind, text = "cancelled", lease.cancel.text
     _end(ledger, lease, kind)
     if lease.job:
-        ledger.orphans.append((lease, text or kind))
+        ledger.freed_job_leases.append((lease, text or kind))
         return True
     held = max(NO_TIME, ledger.now - lease.granted)
     ledger.tell(kind, text or f"held {seconds(held):.1f}s", work=id, key=lease.key, task=lease.task)
@@ -122,14 +122,14 @@ def remove_dead_member(ledger: Ledger, member: str) -> None:
         else:
             release(ledger, lease.id, "lost", "its last process ended without a release")
     ledger.tx.drop_member(member)
-    ledger.buried.append(member)
+    ledger.removed_members.append(member)
 
 
 def remove_dead_members(ledger: Ledger) -> int:
     """Bury all members that have ended, once per transaction; returns how many."""
-    if ledger.swept:
+    if ledger.dead_removed:
         return 0
-    ledger.swept = True
+    ledger.dead_removed = True
     dead = find_dead(ledger)
     for member in dead:
         remove_dead_member(ledger, member)
@@ -143,7 +143,7 @@ def find_dead(ledger: Ledger) -> list[str]:
     def marks(member: str) -> list[str]:
         return [mark(uid, lease.id) for lease in ledger.tx.leases_of(member) if lease.marked]
 
-    dead = ledger.census.dead(
+    dead = ledger.liveness.dead(
         (row, lambda id=row.id: marks(id))  # type: ignore[misc]
         for row in ledger.tx.members()
     )
@@ -153,7 +153,7 @@ def find_dead(ledger: Ledger) -> list[str]:
 def _lives_on(ledger: Ledger, member: str) -> bool:
     """Whether a program of a member's still runs that inherited the life of one before it."""
     return any(
-        lease.life and ledger.census.alive(lease.life) for lease in ledger.tx.leases_of(member)
+        lease.life and ledger.liveness.alive(lease.life) for lease in ledger.tx.leases_of(member)
     )
 
 

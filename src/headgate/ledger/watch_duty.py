@@ -69,7 +69,7 @@ def plan(ledger: Ledger, me: str, *, waiting: bool) -> WatchPlan:
         members = frozenset(row.id for row in ledger.tx.members()) - {me}
         due_in = _due_in(ledger)
         return WatchPlan(on_watch=True, members=members, due_in=due_in, polls=polls(ledger))
-    vacant = not (current and ledger.census.listening(current))
+    vacant = not (current and ledger.liveness.listening(current))
     members = frozenset() if vacant else frozenset({current})
     wanted = polls(ledger)
     keyless = frozenset(name for name in wanted if _lacked_key(ledger, name))
@@ -77,7 +77,7 @@ def plan(ledger: Ledger, me: str, *, waiting: bool) -> WatchPlan:
 
 
 def _lacked_key(ledger: Ledger, name: str) -> bool:
-    usage = ledger.book.pools[name].usage
+    usage = ledger.pool_set.pools[name].usage
     return usage is not None and outside_use.sight(ledger, name).problem == usage.no_key
 
 
@@ -85,7 +85,7 @@ def _due_in(ledger: Ledger) -> Ms | None:
     """In how many milliseconds time alone lets somebody in: a rest, a pause, a bar is over."""
     rests = ledger.tx.rests()
     times = [host_pressure.renews(ledger), *(rest.until for rest in rests)]
-    for pool in ledger.book.pools.values():
+    for pool in ledger.pool_set.pools.values():
         if pool.usage is not None and (lag := outside_use.sight(ledger, pool.name).lag) is not None:
             times += [rest.released + Ms(lag) for rest in rests if rest.place == pool.name]
         times.append(pool.paused_until or NO_TIME)
@@ -112,7 +112,7 @@ def _answers(ledger: Ledger, pool: Pool) -> list[Ms]:
 def polls(ledger: Ledger) -> dict[str, Ms]:
     """Which pools' usage has to be read, and in how many milliseconds: those with a line."""
     found: dict[str, Ms] = {}
-    for pool in ledger.book.pools.values():
+    for pool in ledger.pool_set.pools.values():
         if pool.usage is None or not any(
             matches(pool.name, row.key) for row in ledger.active_lanes()
         ):

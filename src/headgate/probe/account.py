@@ -68,12 +68,12 @@ class _Prober:
     def __init__(
         self,
         target: ApiEndpoint,
-        terms: AccountProbeOptions,
+        options: AccountProbeOptions,
         say: Callable[[str], None],
         sleep: Callable[[float], None],
     ) -> None:
         self.target = target
-        self.terms = terms
+        self.options = options
         self.say = say
         self.sleep = sleep
         self.tokens = _TOKENS[0]
@@ -82,7 +82,7 @@ class _Prober:
 
     def level(self, count: int) -> _Level:
         """Send so many at once."""
-        answers = ask_together(self.target, count, self.tokens, self.terms.timeout)
+        answers = ask_together(self.target, count, self.tokens, self.options.timeout)
         self.spent += count
         refusal = None
         for answer in answers:
@@ -113,9 +113,9 @@ class _Prober:
     def climb(self) -> tuple[int, Signal | None, str]:
         """One more at a time; how many worked, and what stopped it."""
         count = 1
-        while count <= self.terms.most:
+        while count <= self.options.most:
             if count > 1:
-                self.sleep(self.terms.rest)
+                self.sleep(self.options.rest)
             found = self.level(count)
             if found.refusal is not None:
                 self.say(f"{count} at once: refused ({found.refusal.kind})")
@@ -127,18 +127,18 @@ class _Prober:
                 continue
             self.say(f"{count} at once: accepted")
             count += 1
-        return self.terms.most, None, f"no limit up to {self.terms.most}"
+        return self.options.most, None, f"no limit up to {self.options.most}"
 
 
 def probe_account(
     target: ApiEndpoint,
-    terms: AccountProbeOptions,
+    options: AccountProbeOptions,
     *,
     say: Callable[[str], None],
     sleep: Callable[[float], None] = time.sleep,
 ) -> AccountProbeResult:
     """Find out how many requests at once an account takes."""
-    it = _Prober(target, terms, say, sleep)
+    it = _Prober(target, options, say, sleep)
     works, refusal, why = it.climb()
     if refusal is None:
         return AccountProbeResult(None, works, confirmed=True, kind="", reasons=(why,), **_cost(it))
@@ -157,7 +157,7 @@ def probe_account(
 
 def _confirm(it: _Prober, works: int, refusal: Signal) -> AccountProbeResult:
     """See that one below what was refused still works, when upstream wants to be asked again."""
-    wait = max(it.terms.rest, seconds(refusal.retry_after or NO_TIME))
+    wait = max(it.options.rest, seconds(refusal.retry_after or NO_TIME))
     reasons = [f"{works} at once were accepted, {works + 1} were not"]
     confirmed = False
     if wait > _PATIENCE:

@@ -44,24 +44,24 @@ class MachineProbeResult(NamedTuple):
 
 def probe_machine(
     argv: list[str],
-    terms: MachineProbeOptions,
+    options: MachineProbeOptions,
     *,
     look: Callable[[], Host | None],
     say: Callable[[str], None],
 ) -> MachineProbeResult:
     """Find out how many copies of a command this machine carries at once."""
-    search, tried = Search(terms.most), list[Tried]()
+    search, tried = Search(options.most), list[Tried]()
     alone = best = Round((), Seconds(0), 0)
-    while len(tried) < terms.rounds and (count := search.next()) is not None:
+    while len(tried) < options.rounds and (count := search.next()) is not None:
         rounds = [it.round for it in tried if it.round is not None]
         host = look()
-        floor = 0 if host is None else terms.floor or auto_floor(host)
+        floor = 0 if host is None else options.floor or auto_floor(host)
         if host is not None and (why := needs(count, rounds, host.free, floor)):
             tried.append(Tried(count, None, why))
             say(f"{count} at once: not tried, {why}")
             search.note(count, bad=True)
             continue
-        found = run_round(argv, count, Bounds(terms.timeout, _alarm(look, floor)))
+        found = run_round(argv, count, Bounds(options.timeout, _alarm(look, floor)))
         why = worse(found, alone, best) if rounds else fault(found)
         tried.append(Tried(count, found, why))
         say(f"{count} at once: {_figures(found)}{f'; {why}' if why else ''}")
@@ -71,7 +71,7 @@ def probe_machine(
     if not search.good:
         why = tried[0].verdict if tried else "nothing was tried"
         raise HeadgateError(f"no limit can be recommended: with a single copy, {why}")
-    return MachineProbeResult(search.good, _reasons(search, tried, terms, look()), tuple(tried))
+    return MachineProbeResult(search.good, _reasons(search, tried, options, look()), tuple(tried))
 
 
 def _alarm(look: Callable[[], Host | None], floor: int) -> Callable[[], str]:
@@ -93,7 +93,7 @@ def _figures(it: Round) -> str:
 
 
 def _reasons(
-    search: Search, tried: list[Tried], terms: MachineProbeOptions, host: Host | None
+    search: Search, tried: list[Tried], options: MachineProbeOptions, host: Host | None
 ) -> tuple[str, ...]:
     """Why this number, in words."""
     rounds = {it.copies: it.round for it in tried if it.round is not None}
@@ -103,8 +103,8 @@ def _reasons(
     bad = next((it for it in tried if it.copies == search.bad), None)
     if bad is not None:
         found.append(f"{bad.copies} are too many: {bad.verdict}")
-    elif search.good >= terms.most:
-        found.append(f"more than {terms.most} were not tried (--most)")
+    elif search.good >= options.most:
+        found.append(f"more than {options.most} were not tried (--most)")
     if search.next() is not None:
         found.append(f"it was cut short after {len(tried)} rounds (--rounds)")
     each = max(it.memory for it in rounds.values())

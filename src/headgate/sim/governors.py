@@ -120,8 +120,8 @@ class Headgate:
         self._open()
 
     def _open(self) -> None:
-        self._pages = PoolResolver(self._declared)
-        self._census = SimulatedLiveness("sim")
+        self._resolver = PoolResolver(self._declared)
+        self._liveness = SimulatedLiveness("sim")
         with self._store.transaction(write=True) as tx:
             tx.add_member(
                 Member(id="sim", machine="sim", pid=1, pid_space="", joined=self._store.now())
@@ -131,14 +131,14 @@ class Headgate:
     def limit(self) -> int:
         """The pool's limit at this moment."""
         with self._store.transaction(write=False) as tx:
-            return self._ledger(tx).book.pools[POOL].limit or 0
+            return self._ledger(tx).pool_set.pools[POOL].limit or 0
 
     def _ledger(self, tx: object) -> Ledger:
         return Ledger(
             tx=tx,  # type: ignore[arg-type]
-            pages=self._pages,
+            resolver=self._resolver,
             now=self._store.now(),
-            census=self._census,
+            liveness=self._liveness,
             machine="sim",
         )
 
@@ -232,7 +232,7 @@ class Headgate:
 
     def restart(self, now: int) -> None:
         """Bury everybody, and begin again on the same rows."""
-        self._census.end("sim")
+        self._liveness.end("sim")
         self._do(lambda ledger: release.remove_dead_member(ledger, "sim"), now)
         self._granted.clear()
         self._leases.clear()

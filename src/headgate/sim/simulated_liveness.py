@@ -36,7 +36,7 @@ class SimulatedLiveness:
         """A process has ended; a program that inherited its pipe lives on."""
         self._wake.discard(member)
 
-    def orphans(self) -> set[str]:
+    def freed_job_leases(self) -> set[str]:
         """Those of whom only such programs live."""
         return self._life - self._wake
 

@@ -62,7 +62,7 @@ Cause = WatchVerdict | Asked | Stopped
 class WatchedOutput(NamedTuple):
     """What a runner has to know of the program that it looks after."""
 
-    vigil: AgentWatch
+    agent_watch: AgentWatch
     tail: Tail
     log: int
     log_size: int
@@ -110,8 +110,10 @@ class Runner:
     def run(self, id: int, worker: str, *, adopt: bool) -> None:
         """Take the job over and see it to its end; then the next, while there is one for us."""
         signal.pthread_sigmask(signal.SIG_BLOCK, MINDED)
-        crew = self._gate.crew
-        taken = crew.adopt(id, self._end) if adopt else crew.begin(id, worker, self._end)
+        worker_side = self._gate.worker_side
+        taken = (
+            worker_side.adopt(id, self._end) if adopt else worker_side.begin(id, worker, self._end)
+        )
         while taken is not None:
             try:
                 how = self._look_after(taken) if adopt else self._attempt(taken)
@@ -122,7 +124,7 @@ class Runner:
                 how = End(AttemptOutcome.LOST, "runner_error", text)
             adopt = False
             going_on = worker if self._stopped is None else ""
-            taken = crew.finish(taken.lease, how, going_on, self._end)
+            taken = worker_side.finish(taken.lease, how, going_on, self._end)
         self._gate.close()
 
     def _end(self, id: int, why: HeadgateError) -> None:
@@ -153,15 +155,15 @@ class Runner:
             text = fit_to_show(f"cannot start {what}: {error.strerror}")
             code = 127 if isinstance(error, FileNotFoundError) else 126
             return End(AttemptOutcome.FAILED, "cannot_start", text, exit_text(code, 0))
-        vigil = self._vigil(spec, profile, job.key)
-        watch = WatchedOutput(vigil, Tail(path), log, self._gate.job_terms.log_size)
+        agent_watch = self._make_agent_watch(spec, profile, job.key)
+        watch = WatchedOutput(agent_watch, Tail(path), log, self._gate.job_policy.log_size)
         try:
             verdict = self._watch(taken, watch, child, spec)
             self._clear_up(taken, child, spec)
             self._feed(taken, watch, to_end=True)
         finally:
             watch.close()
-        return self._judge(child, vigil, verdict)
+        return self._judge(child, agent_watch, verdict)
 
     def _about(self, taken: Taken) -> dict[str, str]:
         return {
@@ -170,18 +172,20 @@ class Runner:
             "HEADGATE_STORE": self._gate.url,
         }
 
-    def _vigil(self, spec: "Spec", profile: Profile, key: str, age: Ms = NO_TIME) -> AgentWatch:
+    def _make_agent_watch(
+        self, spec: "Spec", profile: Profile, key: str, age: Ms = NO_TIME
+    ) -> AgentWatch:
         said: dict[str, Any] = dict(spec.terms)
-        terms: RunLimits = self._gate.job_terms.vigil._replace(**said)
-        vigil = AgentWatch(
+        limits: RunLimits = self._gate.job_policy.limits._replace(**said)
+        agent_watch = AgentWatch(
             profile=profile,
-            terms=terms,
+            limits=limits,
             rules=self._gate.rules(),
             provider=key.partition("/")[0],
             started_ms=_now() - age,
         )
-        vigil.session = session(profile, spec.argv)
-        return vigil
+        agent_watch.session = session(profile, spec.argv)
+        return agent_watch
 
     def _watch(
         self, taken: Taken, watch: WatchedOutput, child: Child, spec: "Spec"
@@ -198,7 +202,7 @@ class Runner:
                 self._stopped = Stopped(signal.Signals(number).name)
             self._feed(taken, watch)
             asked: Cause | None = self._ending.get(taken.job.id) or self._stopped
-            why = asked or watch.vigil.verdict(_now())
+            why = asked or watch.agent_watch.verdict(_now())
             if why is not None and child.status is None:
                 self._end_program(taken.lease, child, self._grace(spec))
                 return why
@@ -207,13 +211,13 @@ class Runner:
     def _feed(self, taken: Taken, watch: WatchedOutput, *, to_end: bool = False) -> None:
         """Read what is new in the log; what it says about capacity is told at once."""
         trim(watch.log, watch.log_size)
-        vigil, before = watch.vigil, watch.vigil.session
+        agent_watch, before = watch.agent_watch, watch.agent_watch.session
         for line in watch.tail.lines(to_end=to_end):
-            found = vigil.feed(line, _now(), Seconds(time.time()))
+            found = agent_watch.feed(line, _now(), Seconds(time.time()))
             if found is not None and self._is_news(taken, found):
                 taken.lease.tell(found)
-        if vigil.session != before:
-            self._gate.crew.remember(taken.lease, vigil.session)
+        if agent_watch.session != before:
+            self._gate.worker_side.remember(taken.lease, agent_watch.session)
 
     def _is_news(self, taken: Taken, found: Signal) -> bool:
         """Whether a signal says more than the one before it: agents tell of every retry."""
@@ -232,8 +236,8 @@ class Runner:
         """
         last = None
         for line in watch.tail.lines():
-            last = watch.vigil.feed(line, _now(), Seconds(time.time())) or last
-        if last is not None and watch.vigil.refused_at is not None:
+            last = watch.agent_watch.feed(line, _now(), Seconds(time.time())) or last
+        if last is not None and watch.agent_watch.refused_at is not None:
             taken.lease.tell(last)
 
     def _grace(self, spec: "Spec") -> Seconds:
@@ -241,7 +245,7 @@ class Runner:
 
     def _clear_up(self, taken: Taken, child: Child, spec: "Spec") -> None:
         """End what a program left running: its job is over, and its seats are needed."""
-        if child.reap() or (not child.adopts and self._gate.crew.programs(taken.lease)):
+        if child.reap() or (not child.adopts and self._gate.worker_side.programs(taken.lease)):
             self._end_program(taken.lease, child, self._grace(spec))
 
     def _end_program(self, lease: Lease, child: Child | None, grace: Seconds) -> None:
@@ -249,7 +253,7 @@ class Runner:
 
         def rest() -> set[int]:
             if child is None:
-                return self._gate.crew.programs(lease)
+                return self._gate.worker_side.programs(lease)
             child.reap()
             ours = family(me) - {me} if child.adopts else family(child.pid)
             return (ours | {pid for pids in carriers([mark]).values() for pid in pids}) - {me}
@@ -259,13 +263,13 @@ class Runner:
         if child is not None:
             child.reap()
 
-    def _judge(self, child: Child, vigil: AgentWatch, why: Cause | None) -> End:
+    def _judge(self, child: Child, agent_watch: AgentWatch, why: Cause | None) -> End:
         """How the attempt ended."""
         code = os.waitstatus_to_exitcode(child.status) if child.status is not None else 0
         code, number = (code, 0) if code >= 0 else (0, -code)
         exits = exit_text(code, number)
-        ended = End(AttemptOutcome.DONE, "exit", "exit 0", exit=exits, session=vigil.session)
-        caused = why or vigil.outcome(code, number)
+        ended = End(AttemptOutcome.DONE, "exit", "exit 0", exit=exits, session=agent_watch.session)
+        caused = why or agent_watch.outcome(code, number)
         if caused is not None:
             return _as_caused(ended, caused)
         if number:
@@ -284,24 +288,24 @@ class Runner:
         log = open_log(path)
         profile = find(spec.argv, self._gate.profiles())
         age = Seconds(time.time()) - self._gate.jobs.attempts(job.id)[-1].started
-        vigil = self._vigil(spec, profile, job.key, max(NO_TIME, ms(age)))
-        watch = WatchedOutput(vigil, Tail(path), log, self._gate.job_terms.log_size)
+        agent_watch = self._make_agent_watch(spec, profile, job.key, max(NO_TIME, ms(age)))
+        watch = WatchedOutput(agent_watch, Tail(path), log, self._gate.job_policy.log_size)
         self._catch_up(taken, watch)
         why: Cause | None = None
-        while self._gate.crew.programs(lease):
+        while self._gate.worker_side.programs(lease):
             number = _next_signal(_LOOK)
             if number in _STOPPING:
                 os._exit(1)  # the program goes on, and somebody else will look after it
             self._feed(taken, watch)
-            why = self._ending.get(job.id) or vigil.verdict(_now())
+            why = self._ending.get(job.id) or agent_watch.verdict(_now())
             if why is not None:
                 self._end_program(lease, None, self._grace(spec))
                 break
         self._feed(taken, watch, to_end=True)
         watch.close()
         text = "its runner was killed, so nobody knows how it ended"
-        lost = End(AttemptOutcome.LOST, "lost", text, session=vigil.session)
-        caused = why or vigil.outcome(1, 0)
+        lost = End(AttemptOutcome.LOST, "lost", text, session=agent_watch.session)
+        caused = why or agent_watch.outcome(1, 0)
         return lost if caused is None else _as_caused(lost, caused)
 
 

@@ -42,7 +42,7 @@ class Worker:
         warm(Path(places.config) if places.config else config.find())
         self._nursery = ForkServer(run_order)
         self._gate = Gate.open(places.store, config=places.config)
-        self._crew = self._gate.crew
+        self._crew = self._gate.worker_side
         self._folder: Path = self._gate.jobs.folder
         self._say = say
         self._called = threading.Event()
@@ -72,8 +72,8 @@ class Worker:
         self._told = latest[-1].seq if latest else 0
         self._crew.enlist(self._called.set)
         silence = threading.Event()
-        news = threading.Thread(target=Notifier(self._gate).run, args=(silence,), daemon=True)
-        news.start()
+        notifier = threading.Thread(target=Notifier(self._gate).run, args=(silence,), daemon=True)
+        notifier.start()
         try:
             while not self._stopping:
                 self._called.wait(_TICK)
@@ -98,7 +98,7 @@ class Worker:
             return self._gate.jobs.counts().get("running", 0)
         finally:
             silence.set()
-            news.join(_FAREWELL)
+            notifier.join(_FAREWELL)
             self._gate.close()
             self._nursery.close()
 
@@ -111,12 +111,12 @@ class Worker:
         self._relieve()
         if time.monotonic() >= self._next_clean:
             self._next_clean = time.monotonic() + _CLEAN
-            for id in self._crew.tick(self._gate.job_terms.keep):
+            for id in self._crew.tick(self._gate.job_policy.keep):
                 log_file.remove(self._folder, id)
 
     def _relieve(self) -> None:
         """Park a job before the kernel has to kill something, if that is wanted; then wait."""
-        if self._gate.job_terms.relieve and time.monotonic() >= self._next_relief:
+        if self._gate.job_policy.relieve and time.monotonic() >= self._next_relief:
             danger = self._gate.strained(danger=True)
             if danger is not None and self._crew.relieve(danger.note):
                 self._next_relief = time.monotonic() + _RELIEF
@@ -137,7 +137,7 @@ class Worker:
             self._asked = {it: at for it, at in self._asked.items() if now - at < _ASK_AGAIN}
 
     def _tell(self) -> None:
-        while news := self._gate.events(after=self._told, most=1_000):
-            self._told = news[-1].seq
-            for event in news:
+        while new_events := self._gate.events(after=self._told, most=1_000):
+            self._told = new_events[-1].seq
+            for event in new_events:
                 self._say(event)

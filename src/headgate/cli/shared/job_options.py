@@ -152,7 +152,7 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
     for name in said:
         if name not in _FIELDS:
             raise UsageError(f"unknown field {shown(name)}; allowed: {', '.join(_FIELDS)}")
-    terms = gate.job_terms
+    terms = gate.job_policy
     argv = _command(said.get("command"))
     keys = _keys(said)
     env = _env(said.get("env"))

@@ -151,7 +151,7 @@ class Pool(NamedTuple):
     usage: UsageSource | None = None
     observe: tuple[str, ...] = ()
     rates: Rates = Rates()
-    care: PressureLimits | None = None
+    pressure_limits: PressureLimits | None = None
     """When the machine itself is too strained for more; None if nobody cares."""
     unread: tuple[Unread, ...] = ()
     """What is kept about it and cannot be read."""
@@ -162,7 +162,7 @@ class Pool(NamedTuple):
     def bounded(self) -> bool:
         """Whether there is anything that could keep somebody out, other than a pause."""
         limited = self.limit is not None or self.usage is not None
-        return limited or self.rates != NO_RATES or self.care is not None
+        return limited or self.rates != NO_RATES or self.pressure_limits is not None
 
     def paused(self, now: Ms) -> bool:
         """Whether nothing may start in this pool at this moment."""
@@ -251,8 +251,12 @@ def _hosted(pool: Pool, said: Declared, tuned: Tuned | None, host: Host | None) 
         pool = pool._replace(configured_limit=number)
         if tuned is None or tuned.limit is None:
             pool = pool._replace(limit=number, most=number, source=source)
-    care = PressureLimits(floor or 0, said.load_ceiling or 0.0, expected)
-    return pool._replace(care=care) if care.memory_floor or care.load_ceiling else pool
+    pressure_limits = PressureLimits(floor or 0, said.load_ceiling or 0.0, expected)
+    return (
+        pool._replace(pressure_limits=pressure_limits)
+        if pressure_limits.memory_floor or pressure_limits.load_ceiling
+        else pool
+    )
 
 
 def _pool(name: str, declared: Declared | None, tuned: Tuned | None, defaults: Declared) -> Pool:

@@ -104,7 +104,7 @@ class Use:
             self.pending[place] = self.pending.get(place, 0) + 1
         if seats <= 0:
             return
-        if pool.care is not None:
+        if pool.pressure_limits is not None:
             self.starting[place] = self.starting.get(place, 0) + seats
         if place in self.upstream:
             self.upstream[place] += seats
@@ -154,10 +154,10 @@ def _no_seat(need: Need, cls: str, use: Use, most: int, now: Ms) -> Reason | Non
 
 def strained(need: Need, use: Use) -> Reason | None:
     """Why a machine is too strained for more of anything."""
-    care, host = need.pool.care, use.hosts.get(need.place)
-    if care is None or host is None:
+    pressure_limits, host = need.pool.pressure_limits, use.hosts.get(need.place)
+    if pressure_limits is None or host is None:
         return None
-    found = pressure.judge(care, host, use.starting.get(need.place, 0))
+    found = pressure.judge(pressure_limits, host, use.starting.get(need.place, 0))
     return Reason(found.code, need.pool.name, note=found.note) if found else None
 
 

@@ -55,7 +55,7 @@ class AgentWatch:
     def __init__(
         self,
         profile: Profile,
-        terms: RunLimits,
+        limits: RunLimits,
         rules: Sequence[Rule],
         provider: str,
         started_ms: Ms,
@@ -63,7 +63,7 @@ class AgentWatch:
         mine = {"", profile.name, profile.speaks}
         self._rules = tuple(r for r in rules if not r.line or not profile.name or r.profile in mine)
         self._profile = profile
-        self._terms = terms
+        self._limits = limits
         self._provider = provider
         self._started = started_ms
         self._heard = started_ms
@@ -116,13 +116,13 @@ class AgentWatch:
         """When the verdict may change, even if the agent writes nothing; None if never."""
         if self.verdict(now):
             return now
-        terms = self._terms
+        limits = self._limits
         times = []
-        if terms.stale_after is not None:
-            times.append(self._heard + terms.stale_after)
-        if terms.max_runtime is not None:
-            times.append(self._started + terms.max_runtime)
-        if terms.park and self._since is not None:
+        if limits.stale_after is not None:
+            times.append(self._heard + limits.stale_after)
+        if limits.max_runtime is not None:
+            times.append(self._started + limits.max_runtime)
+        if limits.park and self._since is not None:
             times.append(self._given_up())
         return max(now, min(times)) if times else None
 
@@ -136,31 +136,31 @@ class AgentWatch:
         well = code == 0 and signal == 0
         if well and not (self._by_event or self._profile.exit_lies):
             return None
-        if not self._terms.park and not well:
+        if not self._limits.park and not well:
             return None
         verdict = self._parked("it ended without progress")
-        return verdict._replace(park=self._terms.park)
+        return verdict._replace(park=self._limits.park)
 
     def _judge(self, now: Ms) -> WatchVerdict | None:
-        terms = self._terms
-        stale = terms.stale_after is not None and now >= self._heard + terms.stale_after
-        if terms.park and self._since is not None and (stale or now >= self._given_up()):
+        limits = self._limits
+        stale = limits.stale_after is not None and now >= self._heard + limits.stale_after
+        if limits.park and self._since is not None and (stale or now >= self._given_up()):
             return self._parked(f"no progress for {show_duration(now - self._since)}")
-        if terms.same_tool_calls is not None and self._same >= terms.same_tool_calls:
+        if limits.same_tool_calls is not None and self._same >= limits.same_tool_calls:
             name = self._tool.partition("#")[0]
             text = f"it made the same call of {name} {self._same} times in a row"
-            return WatchVerdict("tool_loop", f"{text}; same_tool_calls is {terms.same_tool_calls}")
-        if terms.max_tool_calls is not None and self.tool_calls > terms.max_tool_calls:
+            return WatchVerdict("tool_loop", f"{text}; same_tool_calls is {limits.same_tool_calls}")
+        if limits.max_tool_calls is not None and self.tool_calls > limits.max_tool_calls:
             text = f"it made {self.tool_calls} tool calls"
-            return WatchVerdict("tool_calls", f"{text}; max_tool_calls is {terms.max_tool_calls}")
-        if terms.stale_after is not None and stale:
+            return WatchVerdict("tool_calls", f"{text}; max_tool_calls is {limits.max_tool_calls}")
+        if limits.stale_after is not None and stale:
             text = f"it wrote nothing for {show_duration(now - self._heard)}"
             return WatchVerdict(
-                "stale", f"{text}; stale_after is {show_duration(terms.stale_after)}"
+                "stale", f"{text}; stale_after is {show_duration(limits.stale_after)}"
             )
-        if terms.max_runtime is not None and now >= self._started + terms.max_runtime:
+        if limits.max_runtime is not None and now >= self._started + limits.max_runtime:
             text = f"it ran for {show_duration(now - self._started)}"
-            shown = show_duration(terms.max_runtime)
+            shown = show_duration(limits.max_runtime)
             return WatchVerdict("max_runtime", f"{text}; max_runtime is {shown}")
         return None
 
@@ -171,7 +171,7 @@ class AgentWatch:
     def _given_up(self) -> Ms:
         """From when on a suspect that shows no progress is taken to do nothing but retry."""
         since, last = self._since or NO_TIME, self.refused_at or NO_TIME
-        patience = self._terms.patience
+        patience = self._limits.patience
         if self._events or not self._profile.silent:
             return since + patience
         return last if last - since >= patience else last + _SILENCE * patience

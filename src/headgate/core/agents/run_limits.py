@@ -28,7 +28,7 @@ class RunLimits(NamedTuple):
 class JobPolicy(NamedTuple):
     """What becomes of a job. None is never."""
 
-    vigil: RunLimits = RunLimits()
+    limits: RunLimits = RunLimits()
     attempts: int = 10
     backoff: Ms = Ms(5_000)
     """How long a parked job waits the first time, if upstream does not say."""
@@ -52,8 +52,8 @@ def warnings(terms: RunLimits | JobPolicy) -> list[str]:
 
 def harmful_settings(terms: RunLimits | JobPolicy) -> Iterator[tuple[str, str]]:
     """The settings that would end healthy agents, each with what is wrong with it."""
-    vigil = terms.vigil if isinstance(terms, JobPolicy) else terms
-    patience, stale, runtime, calls, same, _ = vigil
+    limits = terms.limits if isinstance(terms, JobPolicy) else terms
+    patience, stale, runtime, calls, same, _ = limits
     if patience < 30_000:
         text = f"refusals often ask for a longer wait than {show_duration(patience)}"
         yield "patience", f"{text}, and an agent that obeys is ended; 90s is usual"

@@ -79,10 +79,10 @@ def auto_floor(host: Host) -> int:
     return min(host.memory // 20, _FLOOR)
 
 
-def judge(care: PressureLimits, host: Host, starting: int = 0) -> Pressure | None:
+def judge(limits: PressureLimits, host: Host, starting: int = 0) -> Pressure | None:
     """Why nothing more may start while so many are just starting; None if something may."""
-    ahead = starting * care.agent_memory
-    floor = care.memory_floor
+    ahead = starting * limits.agent_memory
+    floor = limits.memory_floor
     if floor and host.free - ahead < floor:
         less = ""
         if ahead and host.free >= floor:
@@ -91,15 +91,15 @@ def judge(care: PressureLimits, host: Host, starting: int = 0) -> Pressure | Non
         more = vain if floor > host.memory else ""
         note = f"{show_size(host.free)} free{less}, below its floor of {show_size(floor)}{more}"
         return Pressure(MEMORY_LOW, note)
-    if care.load_ceiling and host.load is not None and host.load > care.load_ceiling:
-        said = f"a load of {host.load:.1f} per core, above its ceiling of {care.load_ceiling:g}"
+    if limits.load_ceiling and host.load is not None and host.load > limits.load_ceiling:
+        said = f"a load of {host.load:.1f} per core, above its ceiling of {limits.load_ceiling:g}"
         return Pressure(LOAD_HIGH, said)
     return None
 
 
-def in_danger(care: PressureLimits, host: Host) -> Pressure | None:
+def in_danger(limits: PressureLimits, host: Host) -> Pressure | None:
     """Whether memory is so low that what runs already is in danger: below half of the floor."""
-    if not care.memory_floor or host.free * 2 >= care.memory_floor:
+    if not limits.memory_floor or host.free * 2 >= limits.memory_floor:
         return None
-    half = show_size(care.memory_floor // 2)
+    half = show_size(limits.memory_floor // 2)
     return Pressure(MEMORY_LOW, f"{show_size(host.free)} free, below half of its floor ({half})")

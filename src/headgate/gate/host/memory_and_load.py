@@ -44,12 +44,16 @@ class HostGauge:
 
 
 def strained(
-    care: PressureLimits | None, host: Host | None, *, danger: bool = False
+    pressure_limits: PressureLimits | None, host: Host | None, *, danger: bool = False
 ) -> Reason | None:
     """Why nothing more may start; or, with `danger`, why what runs already is in danger."""
-    if care is None or host is None:
+    if pressure_limits is None or host is None:
         return None
-    found = pressure.in_danger(care, host) if danger else pressure.judge(care, host)
+    found = (
+        pressure.in_danger(pressure_limits, host)
+        if danger
+        else pressure.judge(pressure_limits, host)
+    )
     return Reason(found.code, HOST, note=found.note) if found else None
 
 

@@ -22,15 +22,15 @@ _MOST = 10_000
 class ProcessScan(Participant):
     """Counts the foreign agents of the pools that say how to know them."""
 
-    def __init__(self, pages: PoolResolver, store: Store) -> None:
-        self._pages = pages
+    def __init__(self, resolver: PoolResolver, store: Store) -> None:
+        self._resolver = resolver
         self._store = store
         self._next = 0.0
         self._found: dict[str, int] = {}
 
     def stale(self) -> bool:
         """Whether there is something to look for, and the last look was a while ago."""
-        return bool(self._pages.observed()) and time.monotonic() >= self._next
+        return bool(self._resolver.observed()) and time.monotonic() >= self._next
 
     def prepare(self, operations: Sequence[Operation]) -> None:
         """Count how many there are in each pool, if it is time to look."""
@@ -38,7 +38,7 @@ class ProcessScan(Participant):
         if self.stale():
             from headgate.gate.host.foreign_agents import count
 
-            self._found = count(self._pages.observed(), _ours(self._store))
+            self._found = count(self._resolver.observed(), _ours(self._store))
             self._next = time.monotonic() + _EVERY
 
     def begin(self, ledger: Ledger) -> None:

@@ -15,7 +15,7 @@ from headgate.ledger.transaction.rows import LeaseRow
 _GRACE = Seconds(10)
 
 
-def end_orphans(transactor: Transactor, roll: MemberRegistry) -> None:
+def end_orphans(transactor: Transactor, registry: MemberRegistry) -> None:
     """End what holds seats beyond `max_hold` without a process of ours to end it.
 
     The seats are freed by the end of the programs, and by nothing else.
@@ -23,22 +23,22 @@ def end_orphans(transactor: Transactor, roll: MemberRegistry) -> None:
     for mark, lease in transactor.read(_overdue):
         text = "held longer than its pool's max_hold, with no process of headgate left to end it"
         transactor.run(partial(record_end, id=lease.id, text=text))
-        find = partial(programs, roll, lease, mark)
+        find = partial(programs, registry, lease, mark)
         threading.Thread(target=end, args=(find, _GRACE), daemon=True).start()
 
 
 def _overdue(ledger: Ledger) -> list[tuple[str, LeaseRow]]:
-    if not any(pool.max_hold for pool in ledger.book.pools.values()):
+    if not any(pool.max_hold for pool in ledger.pool_set.pools.values()):
         return []
     found = []
     for lease in ledger.tx.leases(0, 10_000):
-        holds = [pool.max_hold for pool in ledger.book.of(lease.key) if pool.max_hold]
+        holds = [pool.max_hold for pool in ledger.pool_set.of(lease.key) if pool.max_hold]
         if (
             holds
             and lease.marked
             and lease.cancel is None
             and ledger.now - lease.granted > min(holds)
-            and not ledger.census.listening(lease.member)
+            and not ledger.liveness.listening(lease.member)
         ):
             found.append((release.mark(ledger.tx.uid(), lease.id), lease))
     return found

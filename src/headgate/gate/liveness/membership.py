@@ -16,8 +16,8 @@ from headgate.store.machine import machine_id, pid_space, process_start
 class Membership(Participant):
     """Makes this process a member before rows name it, and wakes whom a transaction concerns."""
 
-    def __init__(self, roll: MemberRegistry, store: Store) -> None:
-        self.roll = roll
+    def __init__(self, registry: MemberRegistry, store: Store) -> None:
+        self.registry = registry
         self.machine = machine_id()
         self.joined = False
         self.on_call: Callable[[], None] | None = None
@@ -29,7 +29,7 @@ class Membership(Participant):
         """Be alive before any row says so."""
         self._joining = not self.joined and any(one.joins for one in operations)
         if self._joining:
-            self.roll.join()
+            self.registry.join()
 
     def begin(self, ledger: Ledger) -> None:
         """Enter the list of members; whoever keeps watch has one more to watch."""
@@ -37,7 +37,7 @@ class Membership(Participant):
             return
         ledger.tx.add_member(
             Member(
-                id=self.roll.me,
+                id=self.registry.me,
                 machine=self.machine,
                 pid=os.getpid(),
                 pid_space=pid_space(),
@@ -54,10 +54,10 @@ class Membership(Participant):
         """Wake those who have news, and clear up after those found dead."""
         self.joined = self.joined or self._joining
         for member in ledger.woken:
-            if member != self.roll.me:
-                self.roll.wake(member)
-        for member in ledger.buried:
-            self.roll.forget(member)
-        if self.on_call is not None and self.roll.me in ledger.woken:
+            if member != self.registry.me:
+                self.registry.wake(member)
+        for member in ledger.removed_members:
+            self.registry.forget(member)
+        if self.on_call is not None and self.registry.me in ledger.woken:
             self.on_call()
         return ()

@@ -73,10 +73,10 @@ class Users(Protocol):
         """The processes that keep a member alive."""
 
 
-def programs(roll: Users, lease: LeaseRow, mark: str) -> set[int]:
+def programs(registry: Users, lease: LeaseRow, mark: str) -> set[int]:
     """All processes that a lease's program still has: by its mark, and by a pipe it inherited."""
     members = {lease.member, lease.life} - {""}
-    users = {pid for member in members for pid in roll.users(member)}
+    users = {pid for member in members for pid in registry.users(member)}
     return {*carriers([mark]).get(mark, ()), *users}
 
 

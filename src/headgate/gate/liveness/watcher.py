@@ -22,7 +22,7 @@ class Watcher(Participant):
 
     def __init__(
         self,
-        roll: MemberRegistry,
+        registry: MemberRegistry,
         background: Background,
         waits: Callable[[Sequence[Operation]], bool],
         planned: Callable[[watch_duty.WatchPlan], None],
@@ -30,7 +30,7 @@ class Watcher(Participant):
         self.plan = watch_duty.NOTHING
         self.due: float | None = None
         """When time alone changes something, on the monotonic clock."""
-        self._roll = roll
+        self._registry = registry
         self._background = background
         self._waits = waits
         self._planned = planned
@@ -43,7 +43,7 @@ class Watcher(Participant):
         waiting = self._waits(operations)
         self._next = watch_duty.NOTHING
         if waiting or self.plan.on_watch:
-            self._next = watch_duty.keep_watch(ledger, self._roll.me, waiting=waiting)
+            self._next = watch_duty.keep_watch(ledger, self._registry.me, waiting=waiting)
 
     def committed(self, ledger: Ledger, operations: Sequence[Operation]) -> Iterable[Operation]:
         """Look out for what the transaction found."""
@@ -71,7 +71,7 @@ class Watcher(Participant):
         """Whether another process has woken this one."""
         if self._wake_fd not in ready:
             return False
-        self._roll.drain()
+        self._registry.drain()
         return True
 
     def ended(self, ready: frozenset[int]) -> bool:
@@ -83,20 +83,20 @@ class Watcher(Participant):
 
     def bring_up_to_date(self) -> None:
         """Bring the watched descriptors in line with the plan. For the background thread only."""
-        if self._roll.wake_fd >= 0 and self._wake_fd < 0:
-            self._wake_fd = self._roll.wake_fd
+        if self._registry.wake_fd >= 0 and self._wake_fd < 0:
+            self._wake_fd = self._registry.wake_fd
             self._background.watch(self._wake_fd, select.POLLIN)
         for fd, name in list(self._watched.items()):
             if name not in self.plan.members and not name.isdigit():
                 self._unwatch(fd)
         names = set(self._watched.values())
         for member in self.plan.members - names:
-            pipe = self._roll.watch(member)
+            pipe = self._registry.watch(member)
             if pipe is not None:
                 self._watch(pipe, member, 0)
-        if self.plan.on_watch and isinstance(self._roll, PipeRegistry):
+        if self.plan.on_watch and isinstance(self._registry, PipeRegistry):
             self._watch_programs(
-                {pid for pids in self._roll.strays.values() for pid in pids}, names
+                {pid for pids in self._registry.strays.values() for pid in pids}, names
             )
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ _OF_A_KEY = ("pace", "reset")
 
 
 def expected(
-    operations: Sequence[Operation], book: PoolSet | None, machine: str, now: Ms
+    operations: Sequence[Operation], pool_set: PoolSet | None, machine: str, now: Ms
 ) -> Expected:
     """What these operations, and the line that is settled after them, will need."""
     about = [one.about() for one in operations]
@@ -24,16 +24,16 @@ def expected(
     return Expected(
         leases=frozenset(one.lease for one in about) - {0},
         jobs=frozenset(one.job for one in about) - {0},
-        notes=frozenset(_notes(keys, book, machine)),
+        notes=frozenset(_notes(keys, pool_set, machine)),
         since=now - SILENCE,
     )
 
 
-def _notes(keys: Iterable[str], book: PoolSet | None, machine: str) -> Iterable[str]:
+def _notes(keys: Iterable[str], pool_set: PoolSet | None, machine: str) -> Iterable[str]:
     yield from ("gated", f"watchman:{machine}", f"strain:{machine}")
-    if book is None:
+    if pool_set is None:
         return
-    for pool in book.pools.values():  # what else counts beside our own seats, in any pool
+    for pool in pool_set.pools.values():  # what else counts beside our own seats, in any pool
         if pool.rates != NO_RATES:
             yield f"meter:{place(pool.name, machine)}"
         if pool.usage is not None:
@@ -43,5 +43,5 @@ def _notes(keys: Iterable[str], book: PoolSet | None, machine: str) -> Iterable[
         if pool.learned is not None and pool.learned.bars:
             yield f"pace:{pool.name}"
     for key in keys:
-        for pool in book.of(key):
+        for pool in pool_set.of(key):
             yield from (f"{what}:{pool.name}" for what in _OF_A_KEY)

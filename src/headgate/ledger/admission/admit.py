@@ -168,7 +168,7 @@ def next_head(
         return NO_WORKER
     while rows := ledger.tx.page(lane.id, after, 1):
         ticket = rows[0]
-        if lane.jobs or ledger.census.listening(ticket.member):
+        if lane.jobs or ledger.liveness.listening(ticket.member):
             return make_head(ledger, lane, ticket)
         lost(ticket.member)
         after = ticket.order
@@ -250,9 +250,9 @@ def _grant_ticket(ledger: Ledger, head: Head, lane: Lane) -> None:
 
 def _worker(ledger: Ledger) -> str:
     """Who starts a job: the runner that asks for one, or the worker that was given the fewest."""
-    if ledger.heir:
-        heir, ledger.heir = ledger.heir, ""
-        return heir
+    if ledger.next_runner:
+        next_runner, ledger.next_runner = ledger.next_runner, ""
+        return next_runner
     given = [lease.member for lease in ledger.granted.values() if lease.job]
     slow = lifecycle.slow_workers(ledger) if len(ledger.workers()) > 1 else set()
     return min(ledger.workers(), key=lambda worker: (worker in slow, given.count(worker)))

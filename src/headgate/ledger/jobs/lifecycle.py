@@ -176,7 +176,7 @@ def adopt(ledger: Ledger, id: int, me: str) -> Job | None:
     lease, job = ledger.tx.lease(id), ledger.tx.job(id)
     if lease is None or job is None or job.state is not State.RUNNING:
         return None
-    if ledger.census.listening(lease.member):
+    if ledger.liveness.listening(lease.member):
         return None
     ledger.tx.change_lease(lease._replace(member=me, life=lease.life or lease.member))
     job = change(job, JobEvent.ADOPT, ledger.now)
@@ -296,8 +296,8 @@ def end_job(ledger: Ledger, job: Job, event: JobEvent, why: Why) -> None:
 
 def pick_up(ledger: Ledger) -> None:
     """See to jobs whose lease was freed because nobody was left who could tell of them."""
-    while ledger.orphans:
-        lease, text = ledger.orphans.pop()
+    while ledger.freed_job_leases:
+        lease, text = ledger.freed_job_leases.pop()
         job = ledger.tx.job(lease.id)
         if job is None or job.state.place is not Place.SEATS:
             continue
@@ -341,7 +341,9 @@ def slow_workers(ledger: Ledger) -> set[str]:
 
 def unminded(ledger: Ledger) -> list[LeaseRow]:
     """Leases of jobs whose runner is gone."""
-    return [lease for lease in ledger.tx.job_leases() if not ledger.census.listening(lease.member)]
+    return [
+        lease for lease in ledger.tx.job_leases() if not ledger.liveness.listening(lease.member)
+    ]
 
 
 def tell_of(ledger: Ledger, job: Job, kind: str, text: str) -> None:

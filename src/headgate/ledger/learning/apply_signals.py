@@ -38,7 +38,7 @@ def start(ledger: Ledger, id: int, key: str, needs: tuple[Need, ...]) -> str:
             rate_charges.keep(ledger, where, ledger.use.meters[where])
         if pool.learned is None or pool.fixed or need.seats <= 0:
             continue
-        it = ledger.book.pools[pool.name].learned or pool.learned
+        it = ledger.pool_set.pools[pool.name].learned or pool.learned
         level = ledger.use.taken(where)
         cooling = where in ledger.use.resting and where not in ledger.use.upstream
         mark = control_law.send(it, level, cooling=cooling, now=ledger.now)
@@ -52,7 +52,7 @@ def start(ledger: Ledger, id: int, key: str, needs: tuple[Need, ...]) -> str:
 
 def tell_unreadable(ledger: Ledger) -> None:
     """Let people know of what was kept and cannot be read."""
-    if ledger.unreadable or ledger.book.unread:
+    if ledger.unreadable or ledger.pool_set.unread:
         unreadable.tell(ledger)
 
 
@@ -92,7 +92,7 @@ def untidy(ledger: Ledger) -> bool:
 
 def _ripe(ledger: Ledger) -> Iterator[tuple[Pool, Learned, LeaseRow | None]]:
     """Pools whose probe has been out for long enough, or is gone."""
-    for pool in ledger.book.pools.values():
+    for pool in ledger.pool_set.pools.values():
         it = pool.learned
         if it is None or not it.probe:
             continue
@@ -159,7 +159,7 @@ class _Cut(NamedTuple):
 def _refuse(
     ledger: Ledger, signal: Signal, name: str, lease: LeaseRow | None, *, cuts: bool
 ) -> None:
-    pool = ledger.book.pools.get(name)
+    pool = ledger.pool_set.pools.get(name)
     said = f"{signal.kind}: {signal.note}" if signal.note else signal.kind
     work, key = (lease.id, lease.key) if lease is not None else (0, "")
     row, wait = ledger.tuned(name), None
@@ -180,7 +180,7 @@ def _refuse(
 
 def _recall_probes(ledger: Ledger, lease: LeaseRow) -> None:
     """A lease is no probe any more, whatever it found out."""
-    for pool in ledger.book.pools.values():
+    for pool in ledger.pool_set.pools.values():
         if pool.learned is not None and pool.learned.probe == lease.id:
             ledger.learn(pool.name, pool.learned._replace(probe=0))
             ledger.recount()
@@ -257,7 +257,7 @@ def _sent(ledger: Ledger, lease: LeaseRow) -> list[tuple[Pool, Sent]]:
         instead = "it teaches nothing, but a refusal counts"
         unreadable.remember(ledger, "sent", lease.sent, f"what lease {lease.id} remembers", instead)
     for name, mark in marks or ():
-        pool = ledger.book.pools.get(name)
+        pool = ledger.pool_set.pools.get(name)
         if pool is not None and pool.learned is not None and not pool.fixed:
             found.append((pool, mark))
     return found
@@ -271,7 +271,7 @@ def _concerned(ledger: Ledger, key: str) -> str:
     """The pool that a refusal of such work is about: the one that says most about its key."""
     if not key:
         return ""
-    pools = [pool for pool in ledger.book.of(key) if pool.name != HOST]
+    pools = [pool for pool in ledger.pool_set.of(key) if pool.name != HOST]
     learning = [pool for pool in pools if pool.learned is not None] or pools
     if not learning:
         return key

@@ -41,7 +41,7 @@ def record(
     else:
         if before.problem:
             ledger.tell("usage_again", f"{reading.in_use:g} in use", pool=name)
-        pool = ledger.book.pools.get(name)
+        pool = ledger.pool_set.pools.get(name)
         question = usage_readings.Asked(asked, (pool.most if pool is not None else None) or MOST)
         if pool is not None and pool.usage is not None and reading.limit is not None:
             _believe(ledger, pool, reading.limit)
@@ -81,7 +81,7 @@ def close(
         text = f"for {show_duration(until - ledger.now)}: {note}"
         ledger.tell("paused", text, work=work, key=key, pool=row.name)
     ledger.tx.tune(row)
-    ledger.rebook()
+    ledger.reload_pools()
 
 
 def claim(ledger: Ledger, name: str, member: str, patience: Ms) -> bool:

@@ -129,7 +129,7 @@ class Survey:
             if reason.until >= FOREVER:
                 return None
             pause = reason.until - self.ledger.now
-        pool = self.ledger.book.pools.get(reason.pool)
+        pool = self.ledger.pool_set.pools.get(reason.pool)
         limit = reason.limit or (pool.limit if pool else None)
         hold = self._usual_hold(reason.pool)
         if limit is None or hold is None:

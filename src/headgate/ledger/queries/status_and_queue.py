@@ -39,11 +39,11 @@ _SOON, _USUAL, _LATE = Seconds(1.0), Seconds(5.0), Seconds(60.0)
 def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
     """All pools, and what runs outside of every limit."""
     survey = Survey(ledger)
-    book = ledger.under(view)
+    pool_set = ledger.under(view)
     use = ledger.use
     held = ledger.tx.held()
     pools = []
-    for pool in book.pools.values():
+    for pool in pool_set.pools.values():
         where = place(pool.name, ledger.machine)
         paused = pool.paused(ledger.now)
         strained = seats.strained(Need(pool, where, 1), use)
@@ -75,7 +75,7 @@ def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
         )
     unlimited: dict[str, int] = {}
     for row in held:
-        own = [pool for pool in book.of(row.key) if pool.name != HOST or not row.key]
+        own = [pool for pool in pool_set.of(row.key) if pool.name != HOST or not row.key]
         if all(pool.limit is None for pool in own):
             name = row.key or "(no model)"
             unlimited[name] = unlimited.get(name, 0) + row.leases
@@ -269,7 +269,7 @@ def _waiting(ledger: Ledger, lane: Lane, ticket: Ticket, spot: Spot, wall: Secon
 
 def running(ledger: Ledger, lease: LeaseRow, wall: Seconds) -> Running:
     """A lease, as people want to see it."""
-    listening = ledger.census.listening(lease.member)
+    listening = ledger.liveness.listening(lease.member)
     state = "cancelling" if lease.cancel else "running" if listening else "orphaned"
     held = seconds(ledger.now - lease.granted)
     return Running(

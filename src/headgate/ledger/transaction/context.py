@@ -39,7 +39,7 @@ class TransactionContext(Protocol):
     tx: Tx
     now: Ms
     machine: str
-    book: PoolSet
+    pool_set: PoolSet
     gauge: Gauge | None
     unreadable: dict[str, UnreadableText]
     """Texts that could not be read so far, by name."""

@@ -35,7 +35,7 @@ def fill(ledger: TransactionContext, use: Use, pool: Pool) -> None:
             known.append(own)
         if known:
             use.hosts[place(HOST, machine)] = _worst(known)
-    if pool.care is not None and pool.care.agent_memory:
+    if pool.pressure_limits is not None and pool.pressure_limits.agent_memory:
         for lease in ledger.tx.recent(ledger.now - pressure.WARM_UP):
             where = place(HOST, lease.machine)
             use.starting[where] = use.starting.get(where, 0) + lease.weight
@@ -43,7 +43,7 @@ def fill(ledger: TransactionContext, use: Use, pool: Pool) -> None:
 
 def tell(ledger: TransactionContext) -> None:
     """Let those who decide elsewhere know how strained it is here, where somebody waits."""
-    if ledger.gauge is None or _care(ledger) is None:
+    if ledger.gauge is None or _pressure_limits(ledger) is None:
         return
     notes = _notes(ledger, ledger.machine)
     mine = next((one.at for one in notes if _mine(ledger, one.space)), None)
@@ -60,7 +60,7 @@ def tell(ledger: TransactionContext) -> None:
 
 def renews(ledger: TransactionContext) -> Ms:
     """When to look again, because it is strained here, or was the last time; 0 if neither."""
-    if _care(ledger) is None:
+    if _pressure_limits(ledger) is None:
         return NO_TIME
     for one in _notes(ledger, ledger.machine):
         if _mine(ledger, one.space):
@@ -70,16 +70,16 @@ def renews(ledger: TransactionContext) -> Ms:
 
 def _strained(ledger: TransactionContext) -> Host | None:
     """How it is here, if that is too much for anything to start."""
-    care, host = _care(ledger), _own(ledger)
-    if care is None or host is None:
+    pressure_limits, host = _pressure_limits(ledger), _own(ledger)
+    if pressure_limits is None or host is None:
         return None
     starting = ledger.use.starting.get(place(HOST, ledger.machine), 0)
-    return host if pressure.judge(care, host, starting) else None
+    return host if pressure.judge(pressure_limits, host, starting) else None
 
 
-def _care(ledger: TransactionContext) -> PressureLimits | None:
-    pool = ledger.book.pools.get(HOST)
-    return pool.care if pool is not None else None
+def _pressure_limits(ledger: TransactionContext) -> PressureLimits | None:
+    pool = ledger.pool_set.pools.get(HOST)
+    return pool.pressure_limits if pool is not None else None
 
 
 def _own(ledger: TransactionContext) -> Host | None:

@@ -42,12 +42,12 @@ class PoolResolver:
         self._declared = declared
         self._defaults = defaults
         self._observed = {name: said.observe for name, said in declared.items() if said.observe}
-        self._book: PoolSet | None = None
+        self._pool_set: PoolSet | None = None
 
     @property
     def last(self) -> PoolSet | None:
         """The last book that was made; None if none was since the configuration changed."""
-        return self._book
+        return self._pool_set
 
     def observed(self) -> dict[str, tuple[str, ...]]:
         """The pools that count programs which never asked, and how to know these."""
@@ -57,15 +57,15 @@ class PoolResolver:
         """Whether any pool says where upstream's own count can be read."""
         return any(said.usage is not None for said in self._declared.values())
 
-    def book(self, tuned: tuple[Tuned, ...]) -> PoolSet:
+    def pool_set(self, tuned: tuple[Tuned, ...]) -> PoolSet:
         """The book for what was set by hand so far."""
-        if self._book is None or tuned != self._tuned:
+        if self._pool_set is None or tuned != self._tuned:
             self._tuned = tuned
             said = self._declared.get(HOST)
             needed = said is not None and said.limit == AUTO and self.gauge is not None
             host = self.gauge.look() if needed and self.gauge else None
-            self._book = resolve_pools(self._declared, tuned, self._defaults, host)
-        return self._book
+            self._pool_set = resolve_pools(self._declared, tuned, self._defaults, host)
+        return self._pool_set
 
 
 class Ledger:
@@ -78,33 +78,33 @@ class Ledger:
     def __init__(
         self,
         tx: Tx,
-        pages: PoolResolver,
+        resolver: PoolResolver,
         now: Ms,
-        census: Liveness,
+        liveness: Liveness,
         machine: str,
         *,
         view: str = "",
     ) -> None:
         self.tx = tx
         self.now = now
-        self.census = census
+        self.liveness = liveness
         self.machine = machine
         self.view = view
-        self.gauge = pages.gauge
-        self.book = pages.book(tx.tuned())
+        self.gauge = resolver.gauge
+        self.pool_set = resolver.pool_set(tx.tuned())
         self.woken: set[str] = set()
         self.granted: dict[int, LeaseRow] = {}
-        self.buried: list[str] = []
-        self.orphans: list[tuple[LeaseRow, str]] = []
+        self.removed_members: list[str] = []
+        self.freed_job_leases: list[tuple[LeaseRow, str]] = []
         """Leases of jobs that were freed by somebody who knows nothing of the job, and why."""
         self.blocked: dict[int, tuple[Reason, ...]] = {}
         self.unreadable: dict[str, UnreadableText] = {}
         """Notes that were read in vain, by name; the next to write sets them aside."""
-        self.heir = ""
+        self.next_runner = ""
         """A runner that has just finished a job, and takes the next one that is let in."""
         self._unsettled = False
-        self.swept = False
-        self._pages = pages
+        self.dead_removed = False
+        self._resolver = resolver
         self._use: Use | None = None
         self._lanes: list[Lane] | None = None
         self._workers: list[str] | None = None
@@ -116,7 +116,7 @@ class Ledger:
         """Seats in use, counted from the rows the first time it is asked for."""
         if self._use is None:
             self._use = Use()
-            self._counted = set(self.book.pools)
+            self._counted = set(self.pool_set.pools)
             self._count_all(self._use)
         return self._use
 
@@ -134,7 +134,7 @@ class Ledger:
 
     def under(self, view: str) -> PoolSet:
         """The book as seen through a view, with the seats of pools that only it names counted."""
-        seen = self.book.under(view)
+        seen = self.pool_set.under(view)
         if view and self._use is not None and view not in self._views:
             self._views.add(view)
             unreadable.check_view(self, view)
@@ -191,7 +191,7 @@ class Ledger:
             self._workers = [
                 row.id
                 for row in self.tx.members()
-                if row.works and row.machine == self.machine and self.census.listening(row.id)
+                if row.works and row.machine == self.machine and self.liveness.listening(row.id)
             ]
         return self._workers
 
@@ -207,9 +207,9 @@ class Ledger:
         self._unsettled = True
         return self.tx.drop_ticket(id)
 
-    def rebook(self) -> None:
+    def reload_pools(self) -> None:
         """Look at the pools again after one was changed; whoever waits may profit."""
-        self.book = self._pages.book(self.tx.tuned())
+        self.pool_set = self._resolver.pool_set(self.tx.tuned())
         self._use = None
         self._views.clear()
         self._unsettled = True
@@ -223,11 +223,11 @@ class Ledger:
 
         What cannot be read stays: whoever can read it knows more.
         """
-        known = self.book.pools.get(pool)
+        known = self.pool_set.pools.get(pool)
         if known is not None and known.fixed:
             return
         self.tx.tune(self.tuned(pool)._replace(learned=LEARNED.write(learned)))
-        self.book = self._pages.book(self.tx.tuned())
+        self.pool_set = self._resolver.pool_set(self.tx.tuned())
         self._unsettled = True
 
     def recount(self) -> None:
@@ -243,8 +243,8 @@ class Ledger:
             if rest.until > self.now:
                 use.rest(rest.place, rest.seats)
         outside_use.fill(self, use)
-        host = self.book.pools.get(HOST)
-        if host is not None and host.care is not None:
+        host = self.pool_set.pools.get(HOST)
+        if host is not None and host.pressure_limits is not None:
             host_pressure.fill(self, use, host)
 
     def count_grant(self, use: Use, head: Head, lane: Lane) -> None:
@@ -254,7 +254,7 @@ class Ledger:
         member counts, so that seats it has borrowed may be those of another class from now on.
         """
         if not head.lender:
-            if len(self._counted) > len(self.book.pools):
+            if len(self._counted) > len(self.pool_set.pools):
                 names = {need.pool.name for need in head.needs}
                 for name in self._counted - names:
                     if matches(name, lane.key):

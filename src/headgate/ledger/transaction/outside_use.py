@@ -45,7 +45,7 @@ def fill(ledger: TransactionContext, use: Use) -> None:
         return found[0]
 
     told = gated(ledger)
-    for pool in ledger.book.pools.values():
+    for pool in ledger.pool_set.pools.values():
         if pool.learned is not None:
             _learning(ledger, use, pool, leases)
         if pool.observe:
@@ -119,7 +119,7 @@ def sight(ledger: TransactionContext, pool: str) -> Sight:
     if not isinstance(found, Unreadable):
         return Sight() if found is None else found
     said = (pool, "the last usage reading", "nothing starts until there is another")
-    known = ledger.book.pools.get(pool)
+    known = ledger.pool_set.pools.get(pool)
     # Where some other program reads it, it may have ended: then its readings soon count no more.
     until = ledger.now + _FEW if known is None or known.usage is None else 0
     return unreadable.found(
@@ -135,7 +135,7 @@ def gated(ledger: TransactionContext) -> tuple[str, ...]:
     found = contents.GATED.read(text)
     if isinstance(found, Unreadable):
         said = ("", "the list of pools with usage readings", "every pool is taken to be in it")
-        careful = tuple(map(Gated, ledger.book.pools))
+        careful = tuple(map(Gated, ledger.pool_set.pools))
         found = unreadable.found(ledger, "gated", contents.GATED, said, careful)
     return tuple(one.pool for one in found or ())
 

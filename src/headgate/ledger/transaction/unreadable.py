@@ -57,7 +57,7 @@ def check_view(ledger: TransactionContext, view: str) -> None:
 
 def tell(ledger: TransactionContext) -> None:
     """Set aside what was found unreadable, and tell of it once for each text. Writes."""
-    for pool in ledger.book.unread:
+    for pool in ledger.pool_set.unread:
         for unread in pool.unread:
             _tell(ledger, f"{unread.what}:{pool.name}", UnreadableText(unread, pool.name))
     notes, ledger.unreadable = ledger.unreadable, {}
@@ -76,7 +76,7 @@ def _tell(ledger: TransactionContext, name: str, one: UnreadableText) -> None:
 
 def words(ledger: TransactionContext, pool: str) -> tuple[str, ...]:
     """What people should know of a pool: all that was found unreadable about it."""
-    seen = ledger.book.pools.get(pool)
+    seen = ledger.pool_set.pools.get(pool)
     known = seen.unread if seen is not None else ()
     notes = (one.unread for one in ledger.unreadable.values() if one.pool == pool)
     return tuple(unread.words(pool) for unread in (*known, *notes))
