@@ -15,13 +15,10 @@ from headgate.core.admission.pools import (
     UNLIMITED,
     Declared,
     Pool,
-    PoolSet,
     Tuned,
     UsageSource,
-    parse_view,
-    read_view,
-    resolve_pools,
 )
+from headgate.core.admission.setting_precedence import PoolSet, parse_view, read_view, resolve_pools
 from headgate.core.key_patterns import HOST, NO_KEY
 from headgate.core.learning.control_law import Learned, begin
 from headgate.core.rate_limits import Rates

@@ -10,7 +10,7 @@ import pytest
 from headgate.core.admission.pools import Declared
 from headgate.core.display.snapshots import PoolStatus
 from headgate.core.times import Ms, Seconds
-from headgate.ledger import limits_by_hand, release
+from headgate.ledger import dead_members, limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.queries import status_and_queue
@@ -53,7 +53,7 @@ class World:
             while ledger.unsettled:
                 admit.settle(ledger)
                 if ledger.blocked:
-                    release.remove_dead_members(ledger)
+                    dead_members.remove_dead_members(ledger)
         return result
 
     def read(self, do: Callable[[Ledger], T]) -> T:
@@ -69,7 +69,7 @@ class World:
 
     def tidy(self) -> None:
         def sweep(ledger: Ledger) -> None:
-            release.remove_dead_members(ledger)
+            dead_members.remove_dead_members(ledger)
             ledger.reconsider()
 
         self.run(sweep)

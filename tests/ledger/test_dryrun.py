@@ -18,7 +18,7 @@ from headgate.core.display.snapshots import explain
 from headgate.core.key_patterns import matches
 from headgate.core.times import Ms
 from headgate.errors import TooHeavyError
-from headgate.ledger import limits_by_hand, release
+from headgate.ledger import dead_members, limits_by_hand
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.jobs import lifecycle
@@ -192,7 +192,7 @@ class Street(Yard):
 
     def bury(self) -> None:
         """Bury the dead, as every look does that finds any."""
-        if self.read(release.find_dead):
+        if self.read(dead_members.find_dead):
             self.tidy()
 
     def totals(self) -> Counter[str]:

@@ -10,7 +10,7 @@ from headgate.core.jobs.states import ENDED
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 from headgate.gate.liveness import max_hold
-from headgate.ledger import job_timers, release
+from headgate.ledger import dead_members, job_timers, release
 from headgate.ledger.jobs import by_hand
 from headgate.ledger.jobs.lifecycle import MAX_HOLD
 from headgate.ledger.transaction.ledger import Ledger
@@ -283,7 +283,7 @@ def test_one_whose_end_nobody_told_is_cancelled_in_the_same_transaction(yard: Ya
     yard.liveness.end(f"r{id}")
 
     def both(ledger: Ledger) -> bool:
-        release.remove_dead_members(ledger)
+        dead_members.remove_dead_members(ledger)
         return by_hand.cancel(ledger, id, "by hand")
 
     assert yard.run(both)

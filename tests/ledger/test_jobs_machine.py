@@ -22,7 +22,7 @@ from headgate.core.times import Ms, Seconds
 from headgate.errors import UsageError
 from headgate.gate.cancel import _ask_to_end
 from headgate.gate.worker_side import _Finish
-from headgate.ledger import job_timers, limits_by_hand, release
+from headgate.ledger import dead_members, job_timers, limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.jobs import by_hand, lifecycle
@@ -450,7 +450,7 @@ def _close(ledger: Ledger) -> None:
     while ledger.unsettled:
         admit.settle(ledger)
         if ledger.blocked:
-            release.remove_dead_members(ledger)
+            dead_members.remove_dead_members(ledger)
 
 
 def _join(ledger: Ledger, name: str, works: int = 0) -> None:
@@ -468,7 +468,7 @@ def _discharge(ledger: Ledger, name: str) -> None:
 
 
 def _tidy(ledger: Ledger) -> None:
-    release.remove_dead_members(ledger)
+    dead_members.remove_dead_members(ledger)
     ledger.reconsider()
 
 

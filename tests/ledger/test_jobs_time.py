@@ -5,7 +5,7 @@ import pytest
 from headgate.core.admission.pools import Declared
 from headgate.core.jobs.job import Spec, backoff
 from headgate.core.times import Ms
-from headgate.ledger import job_timers, limits_by_hand, release
+from headgate.ledger import dead_members, job_timers, limits_by_hand
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.jobs import by_hand
@@ -334,7 +334,7 @@ def test_nobody_needs_to_be_there(yard: Yard, *, held: bool) -> None:
     person = Request("a/x", "p", "m", since=Ms(yard.now))
 
     def catch_up(ledger: Ledger) -> None:
-        release.remove_dead_members(ledger)
+        dead_members.remove_dead_members(ledger)
         job_timers.tick(ledger)
         admit.ask(ledger, person)
 

@@ -28,7 +28,7 @@ from headgate.core.learning.control_law import Learned
 from headgate.core.learning.usage_readings import Sight
 from headgate.core.stored_text.contents import SIGHT, read_sent
 from headgate.core.times import Ms
-from headgate.ledger import limits_by_hand, release
+from headgate.ledger import dead_members, limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals, upstream_state
@@ -397,7 +397,7 @@ class Machine(RuleBasedStateMachine):
             lab.liveness.end(member)
 
         def tidy(ledger: Ledger) -> None:
-            release.remove_dead_members(ledger)
+            dead_members.remove_dead_members(ledger)
             ledger.reconsider()
 
         before, after = self.transact(tidy)

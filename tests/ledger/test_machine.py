@@ -18,7 +18,7 @@ from headgate.core.admission.lease_events import PENDING
 from headgate.core.admission.pools import UNLIMITED, Declared
 from headgate.core.times import Ms, Seconds
 from headgate.errors import TooHeavyError
-from headgate.ledger import limits_by_hand, release
+from headgate.ledger import dead_members, limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.queries import status_and_queue
 from headgate.ledger.transaction.ledger import Ledger, PoolResolver
@@ -358,7 +358,7 @@ class Machine(RuleBasedStateMachine):
         while ledger.unsettled:
             admit.settle(ledger)
             if ledger.blocked:
-                release.remove_dead_members(ledger)
+                dead_members.remove_dead_members(ledger)
 
     def _apply(self, ledger: Ledger, op: Op) -> None:  # noqa: C901 - a case for each kind
         match op.kind:
@@ -396,7 +396,7 @@ class Machine(RuleBasedStateMachine):
             case "resume":
                 limits_by_hand.resume(ledger, op.pool)
             case _:
-                release.remove_dead_members(ledger)
+                dead_members.remove_dead_members(ledger)
                 ledger.reconsider()
 
     def _rows(self, store: Store, resolver: PoolResolver) -> dict[str, Any]:

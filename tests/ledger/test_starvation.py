@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headgate.core.admission.pools import UNLIMITED, Declared
 from headgate.core.times import Ms
-from headgate.ledger import release
+from headgate.ledger import dead_members, release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.transaction.ledger import Ledger, PoolResolver
@@ -45,7 +45,7 @@ class Traffic:
             while ledger.unsettled:
                 admit.settle(ledger)
                 if ledger.blocked:
-                    release.remove_dead_members(ledger)
+                    dead_members.remove_dead_members(ledger)
         for lease in ledger.granted.values():
             self.granted.append((lease.id, lease.key))
             heapq.heappush(self.ends, (self.now + self.hold[lease.key](), lease.id))

@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from headgate.core.admission.lease_events import PENDING
-from headgate.core.admission.pools import Declared, Tuned, UsageSource, sound
+from headgate.core.admission.pools import Declared, Tuned, UsageSource
+from headgate.core.admission.setting_precedence import sound
 from headgate.core.answers.signals import ACCEPTED, CONCURRENCY
 from headgate.core.host.pressure import Host
 from headgate.core.quantities import FOREVER

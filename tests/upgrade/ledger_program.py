@@ -21,6 +21,7 @@ MOVED = {
     "headgate.gate.liveness.member_pipes": "headgate.gate.roll",
     "headgate.ledger.limits_by_hand": "headgate.ledger.tune",
     "headgate.ledger.release": "headgate.ledger.leave",
+    "headgate.ledger.dead_members": "headgate.ledger.leave",
     "headgate.ledger.admission.admit": "headgate.ledger.admit",
     "headgate.ledger.learning.apply_signals": "headgate.ledger.learn",
     "headgate.ledger.learning.upstream_state": "headgate.ledger.upstream",
@@ -29,6 +30,12 @@ MOVED = {
     "headgate.ledger.transaction.rows": "headgate.ledger.rows",
 }
 """Modules of this version, and what they were called in the version before."""
+RENAMED = {
+    "headgate.gate.roll": {"LocalRegistry": "HomeRoll"},
+    "headgate.ledger.leave": {"remove_dead_members": "sweep"},
+    "headgate.ledger.ledger": {"PoolResolver": "Pages"},
+}
+"""What is in them, and what it was called."""
 
 if find_spec("headgate.core.strain") is not None:  # these are the modules of the version before
     for now, before in MOVED.items():
@@ -36,12 +43,15 @@ if find_spec("headgate.core.strain") is not None:  # these are the modules of th
         folder = sys.modules.setdefault(package, ModuleType(package))
         sys.modules[now] = import_module(before)
         setattr(folder, name, sys.modules[now])
+    for module, names in RENAMED.items():
+        for new, old in names.items():
+            setattr(sys.modules[module], new, getattr(sys.modules[module], old))
 
 from headgate.core.admission.pools import Declared, UsageSource
 from headgate.core.answers.signals import Reading, Signal
 from headgate.core.host.pressure import Host
 from headgate.gate.liveness.member_pipes import LocalRegistry
-from headgate.ledger import limits_by_hand, release
+from headgate.ledger import dead_members, limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.learning import apply_signals, upstream_state
 from headgate.ledger.transaction import host_pressure
@@ -83,27 +93,27 @@ class Program:
     def __init__(self, path: str) -> None:
         self.now = 0
         self.store = SqliteStore(Path(path), synchronous="OFF", clock=lambda: self.now)
-        self.pages = PoolResolver(POOLS)
-        self.census = LocalRegistry(lambda: None)
-        self.census.me = "p"
-        self.census.join()
+        self.resolver = PoolResolver(POOLS)
+        self.liveness = LocalRegistry(lambda: None)
+        self.liveness.me = "p"
+        self.liveness.join()
 
     def step(self, now: int, what: str, words: dict[str, Any]) -> list[int]:
         self.now = now
-        self.pages.gauge = None
+        self.resolver.gauge = None
         if what == "strain":
-            self.pages.gauge = Gauge(words["space"], Host(*words["host"]))
+            self.resolver.gauge = Gauge(words["space"], Host(*words["host"]))
         with self.store.transaction(write=True) as tx:
-            ledger = Ledger(tx, self.pages, Ms(now), self.census, "m")
+            ledger = Ledger(tx, self.resolver, Ms(now), self.liveness, "m")
             if what == "join":
                 tx.add_member(Member("p", "m", 1, "", Ms(0)))
             else:
-                release.remove_dead_members(ledger)
+                dead_members.remove_dead_members(ledger)
                 getattr(self, what)(ledger, **words)
             while ledger.unsettled:
                 admit.settle(ledger)
                 if ledger.blocked:
-                    release.remove_dead_members(ledger)
+                    dead_members.remove_dead_members(ledger)
             return [row.id for row in tx.leases(0, 1_000)]
 
     def ask(

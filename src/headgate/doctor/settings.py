@@ -5,7 +5,7 @@ from pathlib import Path
 
 from headgate.config import Config, find, load
 from headgate.config.error_text import hide, label
-from headgate.core.admission.pools import parse_view
+from headgate.core.admission.setting_precedence import parse_view
 from headgate.doctor.finding import Finding, note, ok, problem, warning
 from headgate.errors import ConfigError
 from headgate.store.urls import show_url

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from headgate.core.admission.lease_events import lease_mark
 from headgate.core.display.snapshots import Waiting
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds, seconds
@@ -93,7 +94,7 @@ class Acquisition(Operation):
         row = ledger.granted.get(self.id) or ledger.tx.lease(self.id)
         return Grant(
             task=row.task if row else self.request.task,
-            mark=release.mark(ledger.tx.uid(), self.id),
+            mark=lease_mark(ledger.tx.uid(), self.id),
             max_hold=seconds(min(holds)) if holds else None,
         )
 

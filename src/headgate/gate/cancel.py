@@ -5,7 +5,7 @@ import select
 import time
 from functools import partial
 
-from headgate.core.admission.lease_events import EndCause, EndRequest
+from headgate.core.admission.lease_events import EndCause, EndRequest, lease_mark
 from headgate.core.jobs.job import load
 from headgate.core.times import Seconds, ms_up, seconds
 from headgate.errors import HeadgateError, UsageError
@@ -44,7 +44,7 @@ def cancel(runtime: Runtime, id: int, grace: Seconds | None, usual: Seconds) -> 
     lease = runtime.transactor.run(lambda ledger: _ask_to_end(ledger, id))
     if lease is None:
         return "withdrawn"
-    mark = release.mark(runtime.uid(), id)
+    mark = lease_mark(runtime.uid(), id)
     if orphaned:
         end(partial(programs, runtime.registry, lease, mark), grace)
     deadline = Seconds(time.monotonic()) + grace

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from headgate import config as configuration
-from headgate.core.admission.pools import LEARN, parse_view
+from headgate.core.admission.pools import LEARN
 from headgate.core.admission.seats import Reason
+from headgate.core.admission.setting_precedence import parse_view
 from headgate.core.answers.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
 from headgate.core.display.snapshots import (
     Capacity,

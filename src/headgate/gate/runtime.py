@@ -43,7 +43,7 @@ from headgate.gate.transactions.group_commit import CLOSED, Transactor
 from headgate.gate.transactions.operation import About, Operation, Retried
 from headgate.gate.usage_poller import Poller
 from headgate.gate.waiting_and_held import Changes, WaitingAndHeld
-from headgate.ledger import release, watch_duty
+from headgate.ledger import dead_members, release, watch_duty
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import Expected, Tx
 from headgate.store.base import Store
@@ -302,7 +302,7 @@ class _OfLease(Retried):
 
 
 def _tidy(ledger: Ledger) -> None:
-    release.remove_dead_members(ledger)
+    dead_members.remove_dead_members(ledger)
     ledger.reconsider()
 
 

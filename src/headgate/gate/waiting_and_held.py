@@ -16,7 +16,7 @@ from headgate.errors import CancelledWorkError
 from headgate.gate.acquisition import Acquisition, Grant
 from headgate.gate.lease import Lease, LeaseOwner
 from headgate.gate.transactions.operation import Operation, Participant
-from headgate.ledger import release
+from headgate.ledger import dead_members
 from headgate.ledger.queries import status_and_queue
 from headgate.ledger.queries.positions_and_etas import Survey
 from headgate.ledger.transaction.ledger import Ledger
@@ -158,7 +158,7 @@ class WaitingAndHeld(Participant):
         )
         spots = status_and_queue.waiting(ledger, [one.id for one in curious], Seconds(time.time()))
         stuck = survey.stuck or bool(
-            release.find_dead(ledger)
+            dead_members.find_dead(ledger)
         )  # the watchman may have been stopped
         return [(one, spots[one.id]) for one in curious if one.id in spots], stuck
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from headgate.core.admission.lease_events import EndRequest
+from headgate.core.admission.lease_events import EndRequest, lease_mark
 from headgate.core.jobs.job import End, Job
 from headgate.core.jobs.states import State
 from headgate.core.named_tuple import NamedTuple
@@ -19,7 +19,7 @@ from headgate.gate.lease import Lease
 from headgate.gate.liveness.process_marks import MARK, programs
 from headgate.gate.runtime import Runtime
 from headgate.gate.transactions.operation import About, Joining, Operation
-from headgate.ledger import job_timers, release
+from headgate.ledger import dead_members, job_timers, release
 from headgate.ledger.jobs import lifecycle
 from headgate.ledger.transaction.ledger import Ledger
 
@@ -62,7 +62,7 @@ def _grant(ledger: Ledger, job: Job | None) -> _Grant | None:
     lease = ledger.tx.lease(job.id)
     return _Grant(
         job=job,
-        mark=release.mark(ledger.tx.uid(), job.id),
+        mark=lease_mark(ledger.tx.uid(), job.id),
         max_hold=min(holds, default=None),
         asked=lease.cancel if lease is not None else None,
     )
@@ -151,7 +151,7 @@ class WorkerSide:
 
         def do(ledger: Ledger) -> None:
             ledger.set_works(self.me, works=True)
-            release.remove_dead_members(ledger)
+            dead_members.remove_dead_members(ledger)
             job_timers.tick(ledger)
 
         self._transactor.perform(Joining(do))

@@ -1,6 +1,7 @@
 """Limits, cooldowns and pauses, changed while everything runs. Each is an event."""
 
-from headgate.core.admission.pools import LEARN, UNLIMITED, Tuned, sound
+from headgate.core.admission.pools import LEARN, UNLIMITED, Tuned
+from headgate.core.admission.setting_precedence import sound
 from headgate.core.quantities import FOREVER, show_duration
 from headgate.core.stored_text.contents import PACE, RESET, Reset
 from headgate.core.stored_text.formats import Unreadable

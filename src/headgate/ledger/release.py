@@ -1,4 +1,4 @@
-"""Give seats back, leave the line, bury the dead."""
+"""Give seats back, or leave the line."""
 
 from headgate.core.admission.lease_events import ACCEPTED
 from headgate.core.admission.pools import Pool
@@ -105,58 +105,3 @@ def withdraw(ledger: Ledger, id: int, kind: str = "withdrawn", text: str = "") -
     ledger.drop_ticket(id)
     ledger.tell(kind, text, work=id, key=lane.key, task=ticket.task)
     return True
-
-
-def drop_tickets(ledger: Ledger, member: str) -> None:
-    """Take a member whose process has ended out of the line; what it holds is another matter."""
-    for ticket in ledger.tx.tickets_of(member):
-        withdraw(ledger, ticket.id, "lost", "its process ended while it waited")
-
-
-def remove_dead_member(ledger: Ledger, member: str) -> None:
-    """Take everything from a member that has ended."""
-    drop_tickets(ledger, member)
-    for lease in ledger.tx.leases_of(member):
-        if lease.cancel:
-            release(ledger, lease.id, "cancelled", lease.cancel.text)
-        else:
-            release(ledger, lease.id, "lost", "its last process ended without a release")
-    ledger.tx.drop_member(member)
-    ledger.removed_members.append(member)
-
-
-def remove_dead_members(ledger: Ledger) -> int:
-    """Bury all members that have ended, once per transaction; returns how many."""
-    if ledger.dead_removed:
-        return 0
-    ledger.dead_removed = True
-    dead = find_dead(ledger)
-    for member in dead:
-        remove_dead_member(ledger, member)
-    return len(dead)
-
-
-def find_dead(ledger: Ledger) -> list[str]:
-    """The members that have ended and are still on the books."""
-    uid = ledger.tx.uid()
-
-    def marks(member: str) -> list[str]:
-        return [mark(uid, lease.id) for lease in ledger.tx.leases_of(member) if lease.marked]
-
-    dead = ledger.liveness.dead(
-        (row, lambda id=row.id: marks(id))  # type: ignore[misc]
-        for row in ledger.tx.members()
-    )
-    return [id for id in dead if not _lives_on(ledger, id)]
-
-
-def _lives_on(ledger: Ledger, member: str) -> bool:
-    """Whether a program of a member's still runs that inherited the life of one before it."""
-    return any(
-        lease.life and ledger.liveness.alive(lease.life) for lease in ledger.tx.leases_of(member)
-    )
-
-
-def mark(uid: str, id: int) -> str:
-    """What a lease's programs carry as HEADGATE_LEASE: unique across stores."""
-    return f"{uid}.{id}"

@@ -18,7 +18,7 @@ from headgate.core.answers.signals import (
 )
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
-from headgate.ledger import release, watch_duty
+from headgate.ledger import dead_members, release, watch_duty
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals, upstream_state
@@ -233,7 +233,7 @@ class Headgate:
     def restart(self, now: int) -> None:
         """Bury everybody, and begin again on the same rows."""
         self._liveness.end("sim")
-        self._do(lambda ledger: release.remove_dead_member(ledger, "sim"), now)
+        self._do(lambda ledger: dead_members.remove_dead_member(ledger, "sim"), now)
         self._granted.clear()
         self._leases.clear()
         self._plan = watch_duty.NOTHING

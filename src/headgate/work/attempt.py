@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate import config
 from headgate.config.profiles import all_profiles
-from headgate.core.admission.pools import parse_view
+from headgate.core.admission.setting_precedence import parse_view
 from headgate.core.agents.agent_watch import AgentWatch, RunLimits, WatchVerdict, fit_to_show
 from headgate.core.agents.find_profile import Profile, find, resume, session
 from headgate.core.answers.signals import Signal

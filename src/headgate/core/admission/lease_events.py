@@ -57,3 +57,8 @@ RELIEF = "to relieve the machine: "
 def relief(why: str) -> EndRequest:
     """The request that a job makes room on its machine."""
     return EndRequest(EndCause.RELIEVE, f"{RELIEF}{why}")
+
+
+def lease_mark(uid: str, id: int) -> str:
+    """What a lease's programs carry as HEADGATE_LEASE: unique across stores."""
+    return f"{uid}.{id}"

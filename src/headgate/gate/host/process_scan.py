@@ -4,9 +4,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from headgate.core.admission.lease_events import lease_mark
 from headgate.core.times import Seconds
 from headgate.gate.transactions.operation import Operation, Participant
-from headgate.ledger import release
 from headgate.ledger.learning import upstream_state
 from headgate.ledger.transaction.ledger import Ledger, PoolResolver
 from headgate.store.base import Store
@@ -64,5 +64,5 @@ def _ours(store: Store) -> "Ours":
         return Ours(
             members=frozenset(members.values()),
             programs=frozenset(programs - {0}),
-            marks=frozenset(release.mark(uid, lease.id) for lease in leases),
+            marks=frozenset(lease_mark(uid, lease.id) for lease in leases),
         )

@@ -3,12 +3,11 @@
 import threading
 from functools import partial
 
-from headgate.core.admission.lease_events import EndCause, EndRequest
+from headgate.core.admission.lease_events import EndCause, EndRequest, lease_mark
 from headgate.core.times import Seconds
 from headgate.gate.liveness.member_pipes import MemberRegistry
 from headgate.gate.liveness.process_marks import end, programs
 from headgate.gate.transactions.group_commit import Transactor
-from headgate.ledger import release
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import LeaseRow
 
@@ -40,7 +39,7 @@ def _overdue(ledger: Ledger) -> list[tuple[str, LeaseRow]]:
             and ledger.now - lease.granted > min(holds)
             and not ledger.liveness.listening(lease.member)
         ):
-            found.append((release.mark(ledger.tx.uid(), lease.id), lease))
+            found.append((lease_mark(ledger.tx.uid(), lease.id), lease))
     return found
 
 

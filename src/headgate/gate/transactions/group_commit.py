@@ -19,7 +19,7 @@ from headgate.errors import GateClosedError, HeadgateError, StoreError, StoreUna
 from headgate.gate.transactions.background_thread import Background
 from headgate.gate.transactions.deliver_outcomes import deliver
 from headgate.gate.transactions.operation import Operation, Participant, Retried
-from headgate.ledger import job_timers, release, watch_duty
+from headgate.ledger import dead_members, job_timers, watch_duty
 from headgate.ledger.admission import admit
 from headgate.ledger.jobs import lifecycle
 from headgate.ledger.transaction.ledger import Ledger
@@ -107,7 +107,7 @@ class Transactor:
             self.check_open()
             with self.store.transaction(write=False) as tx:
                 ledger = self._make_ledger(tx)
-                if not release.find_dead(ledger) and not job_timers.due(ledger):
+                if not dead_members.find_dead(ledger) and not job_timers.due(ledger):
                     return do(ledger)
         self.run(_catch_up_on_time)
         return self.look(do)
@@ -280,7 +280,7 @@ class Transactor:
         while ledger.unsettled:
             admit.settle(ledger)
             if ledger.blocked:
-                release.remove_dead_members(ledger)
+                dead_members.remove_dead_members(ledger)
 
 
 class _Steps:
@@ -315,5 +315,5 @@ def _apply(operation: Operation, ledger: Ledger) -> None:
 
 def _catch_up_on_time(ledger: Ledger) -> None:
     """Do what was not done because nobody was there: bury the dead, see to jobs that are due."""
-    release.remove_dead_members(ledger)
+    dead_members.remove_dead_members(ledger)
     job_timers.tick(ledger)

@@ -6,7 +6,8 @@ another round trip, and nothing else.
 
 from collections.abc import Iterable, Sequence
 
-from headgate.core.admission.pools import NO_RATES, PoolSet
+from headgate.core.admission.pools import NO_RATES
+from headgate.core.admission.setting_precedence import PoolSet
 from headgate.core.times import Ms
 from headgate.gate.transactions.operation import Operation
 from headgate.ledger.transaction.outside_use import SILENCE, place

@@ -11,7 +11,7 @@ from headgate.core.stored_text.contents import OVERTAKEN, Overtaken
 from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import NO_TIME, Ms, seconds
 from headgate.errors import TooHeavyError
-from headgate.ledger import release
+from headgate.ledger import dead_members
 from headgate.ledger.jobs import lifecycle
 from headgate.ledger.learning import apply_signals
 from headgate.ledger.transaction import unreadable
@@ -136,7 +136,7 @@ def settle(ledger: Ledger) -> None:
 
     def lose(member: str) -> None:
         gone.add(member)
-        release.drop_tickets(ledger, member)
+        dead_members.drop_tickets(ledger, member)
 
     def follow(lane: int, after: Order | None) -> Head | Reason | None:
         return next_head(ledger, lanes[lane], after, lost=lose)

@@ -4,7 +4,8 @@ A reading is asked for by one process at a time (`claim`), and kept with all tha
 readings (`record`). Programs that never asked for a seat are counted by each machine (`sighted`).
 """
 
-from headgate.core.admission.pools import Pool, Tuned, sound
+from headgate.core.admission.pools import Pool, Tuned
+from headgate.core.admission.setting_precedence import sound
 from headgate.core.answers.signals import QUOTA, Reading, pause_length
 from headgate.core.key_patterns import NO_KEY
 from headgate.core.learning import control_law, usage_readings

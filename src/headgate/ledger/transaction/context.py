@@ -5,8 +5,9 @@
 
 from typing import Protocol
 
-from headgate.core.admission.pools import PoolSet, Unread
+from headgate.core.admission.pools import Unread
 from headgate.core.admission.seats import Use
+from headgate.core.admission.setting_precedence import PoolSet
 from headgate.core.host.pressure import Host
 from headgate.core.key_patterns import NO_KEY
 from headgate.core.named_tuple import NamedTuple

@@ -3,16 +3,9 @@
 from collections.abc import Iterable, Mapping
 
 from headgate.core.admission.next_in_line import Head
-from headgate.core.admission.pools import (
-    AUTO,
-    NOTHING,
-    Declared,
-    PoolSet,
-    Tuned,
-    read_view,
-    resolve_pools,
-)
+from headgate.core.admission.pools import AUTO, NOTHING, Declared, Tuned
 from headgate.core.admission.seats import Need, Reason, Use
+from headgate.core.admission.setting_precedence import PoolSet, read_view, resolve_pools
 from headgate.core.key_patterns import HOST, NO_KEY, matches
 from headgate.core.learning.control_law import Learned
 from headgate.core.stored_text.contents import LEARNED

@@ -7,7 +7,8 @@ text. So nothing that a newer version wrote is lost, whatever replaces it.
 
 from typing import TypeVar
 
-from headgate.core.admission.pools import ALONE, Unread, read_view
+from headgate.core.admission.pools import Unread
+from headgate.core.admission.setting_precedence import ALONE, read_view
 from headgate.core.stored_text.formats import StoredText, Unreadable
 from headgate.ledger.transaction.context import TransactionContext, UnreadableText
 

@@ -1,0 +1,256 @@
+"""Which setting wins: what is said about each pool, in layers, and what follows from it.
+
+    HEADGATE_LIMITS   beats   set by hand   beats   the configuration file   beats   the defaults
+
+A pool exists as soon as any layer mentions it. HEADGATE_LIMITS belongs to whoever asks: it travels
+with each ticket as a *view*, so that all processes decide alike about it, whatever their own
+environment says.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from headgate.core.admission.pools import (
+    AUTO,
+    COOLDOWN,
+    DEFAULTS,
+    LEARN,
+    NOTHING,
+    OFF,
+    UNLIMITED,
+    Declared,
+    Pool,
+    Tuned,
+    Unread,
+)
+from headgate.core.host.pressure import (
+    AGENT_MEMORY,
+    Host,
+    PressureLimits,
+    auto_floor,
+    auto_limit,
+    auto_source,
+)
+from headgate.core.key_patterns import HOST, is_pattern, matches, parse_pattern
+from headgate.core.learning.control_law import begin
+from headgate.core.quantities import FOREVER, LONGEST_MS, MOST, parse_limit
+from headgate.core.rate_limits import Rates
+from headgate.core.stored_text.contents import LEARNED, fixed
+from headgate.core.stored_text.formats import Unreadable, whole
+from headgate.core.times import NO_TIME, Ms
+from headgate.errors import ConfigError, UsageError
+
+_LONG_COOLDOWN = Ms(120_000)
+"""How long a freed seat rests where nobody knows for how long it should."""
+
+
+class PoolSet:
+    """Every pool there is at this moment, and which of them a piece of work sits in."""
+
+    def __init__(self, pools: Mapping[str, Pool]) -> None:
+        self.pools = dict(sorted(pools.items()))
+        self.unread = tuple(pool for pool in self.pools.values() if pool.unread)
+        """Those about which something is kept that cannot be read."""
+        self._of: dict[str, tuple[Pool, ...]] = {}
+        self._views: dict[str, PoolSet] = {}
+
+    def of(self, key: str) -> tuple[Pool, ...]:
+        """The pools that work with this key sits in, by name."""
+        found = self._of.get(key)
+        if found is None:
+            found = tuple(pool for name, pool in self.pools.items() if matches(name, key))
+            self._of[key] = found
+        return found
+
+    def under(self, view: str) -> "PoolSet":
+        """The same pools as seen by someone whose HEADGATE_LIMITS is this."""
+        if not view:
+            return self
+        found = self._views.get(view)
+        if found is None:
+            pools = dict(self.pools)
+            for name, limit in read_view(view).items():
+                seen = pools.get(name) or Pool(name, None, "environment")
+                number = limit if isinstance(limit, int) else None
+                pools[name] = seen._replace(
+                    limit=number,
+                    source="environment",
+                    most=number,
+                    learned=None,
+                    adapt=OFF,
+                    unread=(),
+                    fixed=False,
+                )
+            found = self._views[view] = PoolSet(pools)
+        return found
+
+
+def resolve_pools(
+    declared: Mapping[str, Declared],
+    tuned: Iterable[Tuned],
+    defaults: Declared = NOTHING,
+    host: Host | None = None,
+) -> PoolSet:
+    """Lay what was set by hand over the file, and the file over the defaults.
+
+    `host` is what the machine has, for a limit that follows from it.
+    """
+    by_hand = {row.name: row for row in tuned}
+    names = {*DEFAULTS, *declared, *by_hand}
+    pools = {name: _pool(name, declared.get(name), by_hand.get(name), defaults) for name in names}
+    said = declared.get(HOST)
+    if said is not None:
+        pools[HOST] = _hosted(pools[HOST], said, by_hand.get(HOST), host)
+    return PoolSet(pools)
+
+
+def _hosted(pool: Pool, said: Declared, tuned: Tuned | None, host: Host | None) -> Pool:
+    """The pool of a machine, with what only such a pool can say."""
+    floor, expected = said.memory_floor, said.agent_memory or 0
+    if said.limit == AUTO:
+        expected = expected or AGENT_MEMORY
+        limit = DEFAULTS[HOST].limit
+        number = limit if isinstance(limit, int) else None
+        source = "default"
+        if host is not None:
+            number, source = auto_limit(host, expected), auto_source(host)
+            floor = auto_floor(host) if floor is None else floor
+        pool = pool._replace(configured_limit=number)
+        if tuned is None or tuned.limit is None:
+            pool = pool._replace(limit=number, most=number, source=source)
+    pressure_limits = PressureLimits(floor or 0, said.load_ceiling or 0.0, expected)
+    return (
+        pool._replace(pressure_limits=pressure_limits)
+        if pressure_limits.memory_floor or pressure_limits.load_ceiling
+        else pool
+    )
+
+
+def _pool(name: str, declared: Declared | None, tuned: Tuned | None, defaults: Declared) -> Pool:
+    default = DEFAULTS.get(name, NOTHING)
+    declared = declared or NOTHING
+    kept = tuned or Tuned(name)
+    tuned, unread = sound(kept) if tuned else (kept, ())
+    limit: int | str | None = None
+    source = "none"
+    for layer, said in (("default", default.limit), ("file", declared.limit)):
+        if said is not None:
+            limit, source = said, layer
+    configured = limit if isinstance(limit, int) else None
+    if tuned.limit is not None:
+        limit, source = tuned.limit, "hand"
+    most = limit if isinstance(limit, int) else None
+    adapt = OFF if name == HOST else declared.adapt or defaults.adapt or LEARN
+    learned = None
+    stays = tuned.limit != kept.limit
+    if adapt != OFF and (most is not None or limit == LEARN):
+        found = LEARNED.read(tuned.learned)
+        if isinstance(found, Unreadable):
+            stays, learned = True, fixed(min(found.first or 1, most or MOST))
+            unread = (*unread, _unread_limit(found, learned.limit))
+        elif stays:
+            learned = fixed(most or 1)
+        else:
+            learned = found if found and found.base == (most or 0) else begin(most)
+    return Pool(
+        name=name,
+        limit=learned.limit if learned else most,
+        source="learned" if limit == LEARN else source,
+        configured_limit=configured,
+        cooldown=_cooldown(name, adapt, declared, tuned, defaults),
+        max_hold=declared.max_hold,
+        reserve=declared.reserve or (),
+        paused_until=tuned.paused_until,
+        pause_note=tuned.pause_note,
+        most=most,
+        adapt=adapt,
+        learned=learned,
+        usage=declared.usage,
+        observe=declared.observe or (),
+        rates=Rates(declared.rpm or 0, declared.tpm or 0, declared.spacing or NO_TIME),
+        unread=unread,
+        fixed=stays,
+    )
+
+
+def _unread_limit(found: Unreadable, limit: int) -> Unread:
+    saved = "no limit could" if found.first is None else f"a limit of {found.first} could"
+    instead = f"{limit} seat{'' if limit == 1 else 's'}; {saved} be saved from it"
+    return Unread("what was learned", found.text, found.why, instead)
+
+
+def sound(row: Tuned) -> tuple[Tuned, tuple[Unread, ...]]:
+    """A row with a careful value wherever it has one that no version known here has written."""
+    unread = []
+    odd = "no such value is known here"
+    if not (row.limit in (None, UNLIMITED, LEARN) or _within(row.limit, 1, MOST)):
+        unread.append(Unread("the limit set by hand", repr(row.limit), odd, "1 seat"))
+        row = row._replace(limit=1)
+    if not (row.cooldown is None or _within(row.cooldown, 0, LONGEST_MS)):
+        instead = "freed seats rest for 2m"
+        unread.append(Unread("the cooldown set by hand", repr(row.cooldown), odd, instead))
+        row = row._replace(cooldown=_LONG_COOLDOWN)
+    if not (row.paused_until is None or _within(row.paused_until, -FOREVER, FOREVER)):
+        instead = f"it is paused until somebody says: headgate resume '{row.name}'"
+        unread.append(
+            Unread(
+                what="the end of its pause",
+                text=repr(row.paused_until),
+                why=odd,
+                instead=instead,
+                stays=False,
+            )
+        )
+        row = row._replace(paused_until=FOREVER)
+    return row, tuple(unread)
+
+
+def _within(value: object, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+def _cooldown(name: str, adapt: str, declared: Declared, tuned: Tuned, defaults: Declared) -> Ms:
+    for said in (tuned.cooldown, declared.cooldown, None if name == HOST else defaults.cooldown):
+        if said is not None:
+            return said
+    return NO_TIME if adapt == OFF else COOLDOWN
+
+
+def parse_view(text: str, where: str = "HEADGATE_LIMITS") -> str:
+    """Check a list such as `host=5,anthropic/claude-opus-*=4` and bring it into one form."""
+    limits: dict[str, int | str] = {}
+    for part in text.replace("\n", ",").replace(";", ",").split(","):
+        if not part.strip():
+            continue
+        name, equals, number = part.partition("=")
+        if not equals:
+            raise ConfigError(f"{where}: {part.strip()!r} has no '='; expected POOL=LIMIT, …")
+        try:
+            pattern = parse_pattern(name)
+            word = number.strip().lower()
+            limit = UNLIMITED if word == UNLIMITED else parse_limit(number.strip())
+        except UsageError as error:
+            raise ConfigError(f"{where}: in {part.strip()!r}: {error}") from None
+        if limits.get(pattern, limit) != limit:
+            raise ConfigError(
+                f"{where}: {pattern} is given twice, as {limits[pattern]} and {limit}"
+            )
+        limits[pattern] = limit
+    return ",".join(f"{name}={limit}" for name, limit in sorted(limits.items()))
+
+
+ALONE: Mapping[str, int | str] = {HOST: 1}
+"""What counts in place of a view that cannot be read: to start when nothing else runs here."""
+
+
+@lru_cache(maxsize=256)
+def read_view(view: str) -> Mapping[str, int | str]:
+    """The limits in a view that parse_view has made; `ALONE` if they cannot be read."""
+    limits: dict[str, int | str] = {}
+    for part in view.split(",") if view else ():
+        name, _, said = part.rpartition("=")
+        limit = UNLIMITED if said == UNLIMITED else whole(said, MOST)
+        if not limit or not is_pattern(name):
+            return ALONE
+        limits[name] = limit
+    return limits
