@@ -22,7 +22,7 @@ from common import Figure, folder, micro, ratio
 
 from headgate import Gate
 from headgate.config import Watched
-from headgate.core.admission.pools import LEARN, OFF, Declared, Tuned, UsageSource
+from headgate.core.admission.pools import LEARN, OFF, Declared, PoolRow, UsageSource
 from headgate.core.answers.signals import ACCEPTED, CONCURRENCY, Reading, Signal
 from headgate.core.learning import usage_readings
 from headgate.core.learning.control_law import Bar, Learned
@@ -126,7 +126,7 @@ class _Side:
         it = Learned(SEATS - 4, SEATS, best=SEATS - 4, sure=SEATS - 4, epoch=3, refusals=3)
         bar = Bar(SEATS - 3, 1.5, clock.now - 3_600_000, clock.now + 86_400_000)
         it = it._replace(bars=(bar,), refused_at=bar.at, heard=True)
-        self._row = Tuned(POOL, learned=LEARNED.write(it) if learns else "")
+        self._row = PoolRow(POOL, learned=LEARNED.write(it) if learns else "")
 
     def prepare(self) -> None:
         """Let time pass, undo what the last refusal did, and read the usage when it is due."""
@@ -135,8 +135,8 @@ class _Side:
 
     def _restore(self, ledger: Ledger) -> None:
         now = ledger.now
-        if ledger.tuned(POOL) != self._row:
-            ledger.tx.tune(self._row)
+        if ledger.pool_row(POOL) != self._row:
+            ledger.tx.set_pool_row(self._row)
         if self._usage and now % EVERY == 0:
             lags, settles = (Guess((1.5,) * len(of), (0.25,) * len(of)) for of in (LAGS, SETTLES))
             reading = Reading(HELD + 1.5, SEATS)

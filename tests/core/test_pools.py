@@ -15,7 +15,7 @@ from headgate.core.admission.pools import (
     UNLIMITED,
     Declared,
     Pool,
-    Tuned,
+    PoolRow,
     UsageSource,
 )
 from headgate.core.admission.setting_precedence import PoolSet, parse_view, read_view, resolve_pools
@@ -69,7 +69,7 @@ def test_environment_beats_hand_beats_file_beats_default(
     expected: tuple[int | None, str, int | None],
 ) -> None:
     """The strongest layer that says something sets the limit; 'unlimited' is saying something."""
-    made = resolve_pools({HOST: Declared(limit=declared)}, [Tuned(HOST, limit=tuned)])
+    made = resolve_pools({HOST: Declared(limit=declared)}, [PoolRow(HOST, limit=tuned)])
     pool = made.under(view).pools[HOST]
     assert (pool.limit, pool.source, pool.configured_limit) == expected
 
@@ -82,17 +82,17 @@ def test_a_cooldown_has_its_own_layers(
     declared: Ms | None, tuned: Ms | None, cooldown: int
 ) -> None:
     """A cooldown set by hand, even to nothing, beats the file's, and changes no limit."""
-    made = resolve_pools({HOST: Declared(cooldown=declared)}, [Tuned(HOST, cooldown=tuned)])
+    made = resolve_pools({HOST: Declared(cooldown=declared)}, [PoolRow(HOST, cooldown=tuned)])
     assert made.pools[HOST].cooldown == cooldown
     assert (made.pools[HOST].limit, made.pools[HOST].source) == (3, "default")
 
 
 @pytest.mark.parametrize(
     "declared, tuned",
-    [({"openai": Declared(cooldown=Ms(2_500))}, []), ({}, [Tuned("openai", cooldown=Ms(2_500))])],
+    [({"openai": Declared(cooldown=Ms(2_500))}, []), ({}, [PoolRow("openai", cooldown=Ms(2_500))])],
 )
 def test_a_cooldown_alone_imposes_no_limit(
-    declared: dict[str, Declared], tuned: list[Tuned]
+    declared: dict[str, Declared], tuned: list[PoolRow]
 ) -> None:
     """A cooldown where no limit exists imposes none, and applies once there is one."""
     made = resolve_pools(declared, tuned)
@@ -105,7 +105,7 @@ def test_a_file_says_more_than_limits() -> None:
     """What the file says of reserve and max_hold, and the hand of pauses, reaches the pool."""
     made = resolve_pools(
         {"a": Declared(limit=4, max_hold=Ms(9_000), reserve=(("interactive", 1),))},
-        [Tuned("a", paused_until=Ms(50), pause_note="tea")],
+        [PoolRow("a", paused_until=Ms(50), pause_note="tea")],
     )
     assert made.pools["a"] == Pool(
         "a",
@@ -167,7 +167,7 @@ def test_all_but_the_machine_learn_unless_told_otherwise(
 ) -> None:
     """Pools learn and let seats rest, or neither; the pool beats [defaults], which skips host."""
     said = declared._replace(limit=3)
-    made = resolve_pools({pool: said}, [Tuned(pool, cooldown=tuned)], defaults).pools[pool]
+    made = resolve_pools({pool: said}, [PoolRow(pool, cooldown=tuned)], defaults).pools[pool]
     assert (made.adapt, made.cooldown) == expected
     assert made.limit == made.most == 3
     assert made.learned == (None if made.adapt == OFF else begin(3))
@@ -186,7 +186,7 @@ def test_a_limit_is_learned_where_there_is_one_to_learn(
     limit: int | str | None, expected: tuple[int | None, int | None, str, Learned | None]
 ) -> None:
     """Below a number, or from nothing with `learn`; where there is no limit, none comes up."""
-    pool = resolve_pools({}, [Tuned("a", limit)]).pools["a"]
+    pool = resolve_pools({}, [PoolRow("a", limit)]).pools["a"]
     assert (pool.limit, pool.most, pool.source, pool.learned) == expected
 
 
@@ -207,7 +207,7 @@ def test_what_was_learned_counts_for_the_limit_it_was_learned_below(
     counts: bool,  # noqa: FBT001
 ) -> None:
     """It sets the limit while that is what it began with, and only in a pool that learns."""
-    row = Tuned("a", limit, learned=LEARNED.write(learned))
+    row = PoolRow("a", limit, learned=LEARNED.write(learned))
     most = limit if isinstance(limit, int) else None
     fresh = None if limit == UNLIMITED else begin(most)
     pool = resolve_pools({}, [row]).pools["a"]
@@ -222,8 +222,8 @@ def test_what_was_learned_counts_for_the_limit_it_was_learned_below(
 
 def test_what_was_learned_is_worth_remembering() -> None:
     """A row is forgotten when it says nothing; something learned is something said."""
-    assert Tuned("a").says_nothing
-    assert not Tuned("a", learned="[2]").says_nothing
+    assert PoolRow("a").says_nothing
+    assert not PoolRow("a", learned="[2]").says_nothing
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_layers_hold_for_every_pool(
     view = parse_view(",".join(f"{name}={limit}" for name, limit in env.items()))
     declared = {name: Declared(limit=limit) for name, limit in file.items()}
     made = resolve_pools(
-        declared, [Tuned(name, limit=limit) for name, limit in hand.items()]
+        declared, [PoolRow(name, limit=limit) for name, limit in hand.items()]
     ).under(view)
     default = {name: pool.limit for name, pool in DEFAULTS.items()}
     assert set(made.pools) == {*file, *hand, *env, *default}

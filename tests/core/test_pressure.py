@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headgate.config.check import parse
 from headgate.core.admission.next_in_line import Head, keep_seats, obstacles
-from headgate.core.admission.pools import AUTO, Declared, Pool, Tuned
+from headgate.core.admission.pools import AUTO, Declared, Pool, PoolRow
 from headgate.core.admission.seats import Need, Use, blocked_by
 from headgate.core.admission.setting_precedence import resolve_pools
 from headgate.core.display.snapshots import explain
@@ -54,7 +54,7 @@ def test_auto_says_where_it_comes_from(memory: int, cores: float, said: str) -> 
     assert pressure.auto_source(Host(memory, 0, cores)) == said
 
 
-def hosted(declared: Declared, host: Host | None = PLENTY, tuned: Tuned | None = None) -> Pool:
+def hosted(declared: Declared, host: Host | None = PLENTY, tuned: PoolRow | None = None) -> Pool:
     return resolve_pools({"host": declared}, [tuned] if tuned else [], host=host).pools["host"]
 
 
@@ -81,7 +81,7 @@ def test_auto_without_figures_is_the_default() -> None:
 
 def test_a_limit_set_by_hand_beats_auto() -> None:
     """Set by hand, the limit counts; the floor stays."""
-    pool = hosted(Declared(limit=AUTO), tuned=Tuned("host", limit=9))
+    pool = hosted(Declared(limit=AUTO), tuned=PoolRow("host", limit=9))
     assert (pool.limit, pool.source, pool.configured_limit) == (9, "hand", 4)
     assert pool.pressure_limits is not None
 

@@ -292,6 +292,14 @@ def rows(world: World) -> list[object]:
         lanes = tx.lanes()
         tickets = [tx.page(lane.id, None, 1_000) for lane in lanes]
         events = tx.events(0, 10_000, 0)
-        return [lanes, tickets, tx.leases(0, 1_000), tx.rests(), tx.tuned(), tx.members(), events]
+        return [
+            lanes,
+            tickets,
+            tx.leases(0, 1_000),
+            tx.rests(),
+            tx.pool_rows(),
+            tx.members(),
+            events,
+        ]
 
     return world.read(look)

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from headgate.core.admission.lease_events import PENDING
-from headgate.core.admission.pools import Declared, Tuned, UsageSource
+from headgate.core.admission.pools import Declared, PoolRow, UsageSource
 from headgate.core.admission.setting_precedence import sound
 from headgate.core.answers.signals import ACCEPTED, CONCURRENCY
 from headgate.core.host.pressure import Host
@@ -135,7 +135,7 @@ SCENES = {
 def text_of(lab: Lab, scene: Scene) -> str:
     if scene.note:
         return lab.read(lambda ledger: ledger.tx.note(scene.note))
-    return lab.read(lambda ledger: ledger.tuned("a").learned)
+    return lab.read(lambda ledger: ledger.pool_row("a").learned)
 
 
 def put(lab: Lab, scene: Scene, text: str) -> None:
@@ -143,7 +143,7 @@ def put(lab: Lab, scene: Scene, text: str) -> None:
         if scene.note:
             ledger.tx.set_note(scene.note, text)
         else:
-            ledger.tx.tune(ledger.tuned("a")._replace(learned=text))
+            ledger.tx.set_pool_row(ledger.pool_row("a")._replace(learned=text))
 
     with lab.store.transaction(write=True) as tx:
         do(Ledger(tx, lab.resolver, Ms(lab.now), lab.liveness, "m"))
@@ -400,7 +400,7 @@ def test_a_limit_set_by_hand_that_is_none_is_one_seat(lab: Lab, limit: float | s
     """A word that is not known here is not taken for no limit at all."""
 
     def spoil(ledger: Ledger) -> None:
-        ledger.tx.tune(ledger.tuned("a")._replace(limit=limit))  # type: ignore[arg-type]
+        ledger.tx.set_pool_row(ledger.pool_row("a")._replace(limit=limit))  # type: ignore[arg-type]
         ledger.reload_pools()
 
     lab.run(spoil)
@@ -409,12 +409,12 @@ def test_a_limit_set_by_hand_that_is_none_is_one_seat(lab: Lab, limit: float | s
     lab.ask()
     assert lab.held() == [first]
     assert KIND in lab.kinds()
-    assert lab.read(lambda ledger: ledger.tuned("a").limit) == limit
+    assert lab.read(lambda ledger: ledger.pool_row("a").limit) == limit
 
 
 def test_a_cooldown_and_a_pause_that_are_none_are_long() -> None:
     """Seats rest for two minutes, and a pause lasts until somebody resumes."""
-    row, unread = sound(Tuned("a", cooldown=2**62, paused_until="soon"))  # type: ignore[arg-type]
+    row, unread = sound(PoolRow("a", cooldown=2**62, paused_until="soon"))  # type: ignore[arg-type]
     assert (row.cooldown, row.paused_until, len(unread)) == (120_000, FOREVER, 2)
 
 

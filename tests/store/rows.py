@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headgate.core.admission.lease_events import ACCEPTED, PENDING, EndCause, EndRequest, refused
-from headgate.core.admission.pools import Tuned
+from headgate.core.admission.pools import PoolRow
 from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
@@ -157,7 +157,7 @@ def said(tx: Tx) -> dict[str, Any]:
     return {
         "uid": bool(tx.uid()),
         "notes": [tx.note(name) for name in NOTES],
-        "tuned": sorted(tx.tuned(), key=lambda row: row.name),
+        "pool_rows": sorted(tx.pool_rows(), key=lambda row: row.name),
         "lines": lines,
         "heads": {name: [row.id for row in rows] for name, rows in heads.items()},
         "ranks": [tx.rank(row.lane, row.order) for row in tickets],
@@ -193,9 +193,9 @@ def said(tx: Tx) -> dict[str, Any]:
 def fill(tx: Tx) -> None:
     """Something in every table."""
     tx.set_note("n1", "one")
-    tx.tune(Tuned("host", 3))
-    tx.tune(Tuned("a", "unlimited", Ms(100), Ms(2**62), "why"))
-    tx.tune(Tuned("c", "learn", learned="[3]"))
+    tx.set_pool_row(PoolRow("host", 3))
+    tx.set_pool_row(PoolRow("a", "unlimited", Ms(100), Ms(2**62), "why"))
+    tx.set_pool_row(PoolRow("c", "learn", learned="[3]"))
     for member in ("p1", "p2"):
         tx.add_member(Member(member, "m", 11, "space", Ms(1), 0, 7, "1.2", 4))
     for key in ("a/x", "a/y"):
@@ -253,10 +253,10 @@ def changed(row: Job) -> Job:
 CHANGES: dict[str, Callable[[Tx], object]] = {
     "set_note, new": lambda tx: tx.set_note("n2", "two"),
     "set_note, again": lambda tx: tx.set_note("n1", "other"),
-    "tune, new": lambda tx: tx.tune(Tuned("b", 1)),
-    "tune, again": lambda tx: tx.tune(Tuned("host", 9)),
-    "tune, learned": lambda tx: tx.tune(Tuned("host", 3, learned="[2]")),
-    "tune, no more": lambda tx: tx.tune(Tuned("c")),
+    "tune, new": lambda tx: tx.set_pool_row(PoolRow("b", 1)),
+    "tune, again": lambda tx: tx.set_pool_row(PoolRow("host", 9)),
+    "tune, learned": lambda tx: tx.set_pool_row(PoolRow("host", 3, learned="[2]")),
+    "tune, no more": lambda tx: tx.set_pool_row(PoolRow("c")),
     "add_ticket": lambda tx: tx.add_ticket(ticket(tx.next_id(), tx.lanes()[0].id)),
     "add_ticket, new lane": lambda tx: tx.add_ticket(
         ticket(tx.next_id(), tx.lane(lane("b/z", "background", lender=7, view="host=1")))
@@ -367,7 +367,7 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
         case "u":
             limit = dice.choice([number, None])
             learned = dice.choice(["", f"[{number}]"])
-            tx.tune(Tuned(dice.choice("ab"), limit, None, None, "", learned))
+            tx.set_pool_row(PoolRow(dice.choice("ab"), limit, None, None, "", learned))
         case "j":
             change_jobs_at_random(tx, dice)
         case _:

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from headgate.core.admission.lease_events import ACCEPTED, PENDING, refused
-from headgate.core.admission.pools import Tuned
+from headgate.core.admission.pools import PoolRow
 from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import HoldHistory, LeaseRow, Member, Rest, Ticket, Tx
 from headgate.store import Store, open_store
@@ -513,8 +513,8 @@ def _learn(tx: Tx, key: str, held: int) -> None:
     tx.learn_hold(key, Ms(held))
 
 
-def _tune(tx: Tx, row: Tuned) -> None:
-    tx.tune(row)
+def _tune(tx: Tx, row: PoolRow) -> None:
+    tx.set_pool_row(row)
 
 
 def test_history_is_a_mean_that_forgets(store: Store) -> None:
@@ -555,14 +555,14 @@ def test_notes_are_remembered(store: Store) -> None:
 def test_what_was_set_by_hand_is_kept(store: Store) -> None:
     """A pool's row is replaced as a whole; numbers stay numbers and words stay words."""
     rows = [
-        Tuned("a", 3),
-        Tuned("b", "unlimited", Ms(0), Ms(2**62), "note"),
-        Tuned("c", None, Ms(5)),
-        Tuned("d", "learn"),
+        PoolRow("a", 3),
+        PoolRow("b", "unlimited", Ms(0), Ms(2**62), "note"),
+        PoolRow("c", None, Ms(5)),
+        PoolRow("d", "learn"),
     ]
-    for row in (Tuned("a", "unlimited", Ms(9)), *rows):
+    for row in (PoolRow("a", "unlimited", Ms(9)), *rows):
         write(store, partial(_tune, row=row))
-    found = read(store, lambda tx: tx.tuned())
+    found = read(store, lambda tx: tx.pool_rows())
     assert sorted(found) == sorted(rows)
     assert isinstance(found, tuple)
 
@@ -570,18 +570,18 @@ def test_what_was_set_by_hand_is_kept(store: Store) -> None:
 def test_what_was_learned_is_kept_and_forgotten(store: Store) -> None:
     """It needs nothing set by hand beside it, is kept anew like the rest, and goes with the row."""
     for learned in ("[4,0]", '[3,4,[["ü\n"]]]'):
-        write(store, partial(_tune, row=Tuned("a", learned=learned)))
-        assert read(store, lambda tx: tx.tuned()) == (Tuned("a", learned=learned),)
-    write(store, lambda tx: tx.tune(Tuned("a", 5, learned="[5]")))
-    write(store, lambda tx: tx.tune(Tuned("b", 1)))
-    assert sorted(read(store, lambda tx: tx.tuned())) == [
-        Tuned("a", 5, learned="[5]"),
-        Tuned("b", 1),
+        write(store, partial(_tune, row=PoolRow("a", learned=learned)))
+        assert read(store, lambda tx: tx.pool_rows()) == (PoolRow("a", learned=learned),)
+    write(store, lambda tx: tx.set_pool_row(PoolRow("a", 5, learned="[5]")))
+    write(store, lambda tx: tx.set_pool_row(PoolRow("b", 1)))
+    assert sorted(read(store, lambda tx: tx.pool_rows())) == [
+        PoolRow("a", 5, learned="[5]"),
+        PoolRow("b", 1),
     ]
-    write(store, lambda tx: tx.tune(Tuned("a", 5)))
-    assert sorted(read(store, lambda tx: tx.tuned())) == [Tuned("a", 5), Tuned("b", 1)]
-    write(store, lambda tx: tx.tune(Tuned("a")))
-    assert read(store, lambda tx: tx.tuned()) == (Tuned("b", 1),)
+    write(store, lambda tx: tx.set_pool_row(PoolRow("a", 5)))
+    assert sorted(read(store, lambda tx: tx.pool_rows())) == [PoolRow("a", 5), PoolRow("b", 1)]
+    write(store, lambda tx: tx.set_pool_row(PoolRow("a")))
+    assert read(store, lambda tx: tx.pool_rows()) == (PoolRow("b", 1),)
 
 
 def test_events_are_found_by_id_and_work(store: Store) -> None:

@@ -18,7 +18,7 @@ from headgate.core.admission.lease_events import (
     refused,
     relief,
 )
-from headgate.core.admission.pools import Tuned
+from headgate.core.admission.pools import PoolRow
 from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import Expected, Member, Tx
@@ -237,11 +237,11 @@ class Calls:
 
     def do_tune(self) -> Call:
         rng = self.rng
-        row = Tuned(rng.choice("abc"), rng.choice((None, 1, 2)), learned=rng.choice(("", "[1]")))
-        return lambda tx: tx.tune(row)
+        row = PoolRow(rng.choice("abc"), rng.choice((None, 1, 2)), learned=rng.choice(("", "[1]")))
+        return lambda tx: tx.set_pool_row(row)
 
     def do_tuned(self) -> Call:
-        return lambda tx: sorted(tx.tuned(), key=lambda row: row.name)
+        return lambda tx: sorted(tx.pool_rows(), key=lambda row: row.name)
 
     def do_learn_hold(self) -> Call:
         key, held = self.rng.choice(KEYS), self.rng.randrange(100)

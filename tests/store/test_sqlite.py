@@ -175,7 +175,7 @@ def without_learning(before: dict[str, Any]) -> None:
         some[:] = [row._replace(sent="", answer=PENDING, tokens=0) for row in some]
     for line in before["lines"].values():
         line[:] = [row._replace(tokens=0) for row in line]
-    before["tuned"] = [row._replace(learned="") for row in before["tuned"]]
+    before["pool_rows"] = [row._replace(learned="") for row in before["pool_rows"]]
     del before["rests"]  # seats that rest while headgate is upgraded are free
 
 

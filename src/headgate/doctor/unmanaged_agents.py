@@ -33,12 +33,12 @@ def check(facts: Facts) -> list[Finding]:
     """Which of them run on this machine now, as far as this user can see."""
     patterns = [re.compile(one, re.DOTALL) for one in _observed(facts)]
     agents = running(AGENTS, patterns)
-    stray = [agent for agent in agents if not agent.counted]
+    uncounted = [agent for agent in agents if not agent.counted]
     counted = [agent for agent in agents if agent.counted]
     found = []
-    if stray:
+    if uncounted:
         advice = "start them with headgate run -m KEY -- CMD, or count them with observe"
-        found.append(warning("outside", f"run outside headgate: {_named(stray)}", advice))
+        found.append(warning("outside", f"run outside headgate: {_named(uncounted)}", advice))
     if counted:
         text = f"run outside headgate, and are counted by observe: {_named(counted)}"
         found.append(note("observed", text))

@@ -35,7 +35,7 @@ def cancel(runtime: Runtime, id: int, grace: Seconds | None, usual: Seconds) -> 
         grace = runtime.transactor.read(lambda ledger: _own_grace(ledger, id)) or usual
     before = runtime.transactor.read(
         lambda ledger: _holder(ledger, id)
-    )  # the dead are buried first
+    )  # what dead members held is freed first
     orphaned = before is not None and not runtime.registry.listening(before.id)
     if before is not None and orphaned and before.pid_space != pid_space():
         raise HeadgateError(

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 _JUMP = Ms(2_000)
 _FAR = seconds(Ms(2**52))
-"""By how many milliseconds the wall clock may stray from the store's before it has jumped."""
+"""By how many milliseconds the wall clock may differ from the store's before it has jumped."""
 
 
 class Gate:

@@ -159,7 +159,7 @@ class WaitingAndHeld(Participant):
         spots = status_and_queue.waiting(ledger, [one.id for one in curious], Seconds(time.time()))
         stuck = survey.stuck or bool(
             dead_members.find_dead(ledger)
-        )  # the watchman may have been stopped
+        )  # who keeps watch may have been stopped
         return [(one, spots[one.id]) for one in curious if one.id in spots], stuck
 
 

@@ -1,6 +1,6 @@
 """Limits, cooldowns and pauses, changed while everything runs. Each is an event."""
 
-from headgate.core.admission.pools import LEARN, UNLIMITED, Tuned
+from headgate.core.admission.pools import LEARN, UNLIMITED, PoolRow
 from headgate.core.admission.setting_precedence import sound
 from headgate.core.quantities import FOREVER, show_duration
 from headgate.core.stored_text.contents import PACE, RESET, Reset
@@ -19,19 +19,19 @@ def set_limit(ledger: Ledger, pool: str, limit: int | str) -> None:
             f"{pool} cannot learn its limit: its configuration says adapt = {before.adapt!r}"
         )
     was = before.limit if before else None
-    _reset(ledger, ledger.tuned(pool)._replace(limit=limit))
+    _reset(ledger, ledger.pool_row(pool)._replace(limit=limit))
     ledger.tell("limit_set", f"{'unlimited' if was is None else was} to {limit}", pool=pool)
 
 
 def unset_limit(ledger: Ledger, pool: str) -> None:
     """Lift a pool's limit, whatever the configuration says; everyone waiting for it is let in."""
-    _reset(ledger, ledger.tuned(pool)._replace(limit=UNLIMITED))
+    _reset(ledger, ledger.pool_row(pool)._replace(limit=UNLIMITED))
     ledger.tell("limit_unset", pool=pool)
 
 
 def restore(ledger: Ledger, pool: str) -> None:
     """Forget the limit and cooldown that were set by hand or learned: the configuration counts."""
-    _reset(ledger, ledger.tuned(pool)._replace(limit=None, cooldown=None))
+    _reset(ledger, ledger.pool_row(pool)._replace(limit=None, cooldown=None))
     for what in ("pace", "usage"):
         if ledger.tx.note(f"{what}:{pool}"):
             ledger.tx.set_note(f"{what}:{pool}", "")
@@ -40,21 +40,21 @@ def restore(ledger: Ledger, pool: str) -> None:
 
 def set_cooldown(ledger: Ledger, pool: str, cooldown: Ms) -> None:
     """Set how long seats freed from now on rest."""
-    _keep(ledger, ledger.tuned(pool)._replace(cooldown=cooldown))
+    _keep(ledger, ledger.pool_row(pool)._replace(cooldown=cooldown))
     ledger.tell("cooldown_set", show_duration(cooldown), pool=pool)
 
 
 def pause(ledger: Ledger, pool: str, duration: Ms | None, note: str = "") -> None:
     """Let nothing start in a pool for a while, or until it is resumed."""
     until = FOREVER if duration is None else ledger.now + duration
-    _keep(ledger, ledger.tuned(pool)._replace(paused_until=until, pause_note=note))
+    _keep(ledger, ledger.pool_row(pool)._replace(paused_until=until, pause_note=note))
     text = "until resumed" if duration is None else f"for {show_duration(duration)}"
     ledger.tell("paused", f"{text}: {note}" if note else text, pool=pool)
 
 
 def resume(ledger: Ledger, pool: str) -> bool:
     """End a pause; False if there was none."""
-    row = ledger.tuned(pool)
+    row = ledger.pool_row(pool)
     until = sound(row)[0].paused_until
     if until is None:
         return False
@@ -64,7 +64,7 @@ def resume(ledger: Ledger, pool: str) -> bool:
     return until > ledger.now
 
 
-def _reset(ledger: Ledger, row: Tuned) -> None:
+def _reset(ledger: Ledger, row: PoolRow) -> None:
     """Keep a row whose limit somebody has set: what was sent before says nothing about it.
 
     This is how a person decides about what could not be read; it is set aside, and replaced.
@@ -77,6 +77,6 @@ def _reset(ledger: Ledger, row: Tuned) -> None:
     _keep(ledger, row._replace(learned=""))
 
 
-def _keep(ledger: Ledger, row: Tuned) -> None:
-    ledger.tx.tune(row)
+def _keep(ledger: Ledger, row: PoolRow) -> None:
+    ledger.tx.set_pool_row(row)
     ledger.reload_pools()

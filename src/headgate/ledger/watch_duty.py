@@ -1,9 +1,9 @@
 """Who keeps watch.
 
 No process is special and none must be up, yet somebody has to notice that a holder died or that a
-cooldown is over. One of those who wait does it for all of its machine: the *watchman*. Whoever has
-to wait and finds no living watchman takes the post, in the transaction in which it began to
-wait; a watchman that stops waiting names a successor in the transaction in which it stops. If
+cooldown is over. One of those who wait does it for its whole machine: it is *on watch*. Whoever has
+to wait and finds nobody alive on watch takes over, in the transaction in which it began to wait;
+who is on watch and stops waiting names a successor in the transaction in which it stops. If
 it is killed instead, the others see its end and the first of them takes over.
 """
 
@@ -44,7 +44,7 @@ def member_on_watch(ledger: Ledger) -> str:
 
 
 def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchPlan:
-    """Take the post if it is vacant, or hand it on when leaving."""
+    """Keep watch if nobody does, or hand it on when leaving."""
     if waiting:
         host_pressure.tell(ledger)
     found = plan(ledger, me, waiting=waiting)
@@ -127,4 +127,4 @@ def polls(ledger: Ledger) -> dict[str, Ms]:
 
 
 def _name(ledger: Ledger) -> str:
-    return f"watchman:{ledger.machine}"
+    return f"watchman:{ledger.machine}"  # as version 0.1.0 calls it

@@ -115,7 +115,7 @@ class Child:
                 os.kill(self.pid, number)
 
     def reap(self) -> bool:
-        """Take in what has ended, the process or a stray; True if anything of it still runs."""
+        """Take in the end of the process or of what it left; True if anything of it still runs."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)

@@ -129,11 +129,11 @@ def score_all(cases: Iterable[Case], processes: int = 1) -> list[Score]:
     todo = list(cases)
     if processes <= 1:
         return [score(case) for case in todo]
-    with crew(processes) as pool:
+    with process_pool(processes) as pool:
         return pool.map(score, todo, chunksize=1)
 
 
-def crew(processes: int) -> "Pool":
+def process_pool(processes: int) -> "Pool":
     """Processes that share the runs; Ctrl-C is for the one that started them, and ends them all."""
     from multiprocessing import get_context
 

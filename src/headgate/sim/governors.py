@@ -231,7 +231,7 @@ class Headgate:
         return None if self._plan.due_in is None else self._planned + self._plan.due_in
 
     def restart(self, now: int) -> None:
-        """Bury everybody, and begin again on the same rows."""
+        """Take everybody for dead, and begin again on the same rows."""
         self._liveness.end("sim")
         self._do(lambda ledger: dead_members.remove_dead_member(ledger, "sim"), now)
         self._granted.clear()

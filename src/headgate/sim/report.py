@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
-from headgate.sim.compare import GOVERNORS, OURS, Case, Score, crew, score
+from headgate.sim.compare import GOVERNORS, OURS, Case, Score, process_pool, score
 from headgate.sim.scenario import Scenario
 
 FIRST_SEED = 101
@@ -40,7 +40,7 @@ def everything(
         if _makes_sense(scenario, governor, penalty=penalty, usage=usage)
     ]
     found = []
-    with crew(processes) as pool:
+    with process_pool(processes) as pool:
         for result in pool.imap_unordered(score, cases, chunksize=1):
             found.append(result)
             if tell is not None:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from headgate.core.admission.next_in_line import Order
-from headgate.core.admission.pools import Tuned
+from headgate.core.admission.pools import PoolRow
 from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import (
     EventRow,
@@ -85,8 +85,8 @@ class _Rows(MemoryJobRows):
         self._last_id = 0
         self._last_event = 0
         self._notes: dict[str, str] = {}
-        self._tuned: dict[str, Tuned] = {}
-        self._tuned_rows: tuple[Tuned, ...] = ()
+        self._tuned: dict[str, PoolRow] = {}
+        self._tuned_rows: tuple[PoolRow, ...] = ()
         self._lane_ids: dict[tuple[str, str, str, int, str], int] = {}
         self._lanes: dict[int, Lane] = {}
         self._busy: dict[int, None] = {}
@@ -130,12 +130,12 @@ class _Rows(MemoryJobRows):
     def set_note(self, name: str, text: str) -> None:
         self._set(self._notes, name, text)
 
-    def tuned(self) -> tuple[Tuned, ...]:
+    def pool_rows(self) -> tuple[PoolRow, ...]:
         if len(self._tuned_rows) != len(self._tuned):
             self._tuned_rows = tuple(self._tuned.values())
         return self._tuned_rows
 
-    def tune(self, row: Tuned) -> None:
+    def set_pool_row(self, row: PoolRow) -> None:
         self._undo.append((self._stale, ()))
         if row.says_nothing:
             self._pop(self._tuned, row.name)

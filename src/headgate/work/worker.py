@@ -48,7 +48,7 @@ class Worker:
         self._called = threading.Event()
         self._stopping = False
         self.begin_anew = False
-        """Whether it ended because it has to be started again: its nursery was killed."""
+        """Whether it ended because it has to be started again: its fork server was killed."""
         self._asked: dict[tuple[int, int | str], float] = {}
         self._next_clean = 0.0
         self._next_relief = 0.0

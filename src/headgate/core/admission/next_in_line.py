@@ -47,7 +47,7 @@ from headgate.core.admission.seats import (
     ceiling,
     free,
     outgrown,
-    strained,
+    pressure_reason,
 )
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
@@ -212,7 +212,7 @@ def keep_seats(head: Head, use: Use, now: Ms) -> None:
         n.pool.paused(now) or n.seats > ceiling(n.pool, head.cls) or outgrown(n, now)
         for n in wanted
     )
-    if any(hopeless) or any(n.seats > 0 and strained(n, use) for n in head.needs):
+    if any(hopeless) or any(n.seats > 0 and pressure_reason(n, use) for n in head.needs):
         return
     room = {need.place: max(0, free(need, head.cls, use)) for need in wanted}
     if any(room[n.place] < n.seats and n.place not in head.overtaken for n in wanted):

@@ -70,7 +70,7 @@ class Declared(NamedTuple):
 NOTHING = Declared()
 
 
-class Tuned(NamedTuple):
+class PoolRow(NamedTuple):
     """What the store remembers about one pool: set by hand while running, or learned."""
 
     name: str

@@ -134,7 +134,7 @@ def blocked_by(need: Need, cls: str, use: Use, now: Ms) -> Reason | None:
         return None
     if place in use.unread:
         return Reason("no_reading", pool.name)
-    if place in use.hosts and (reason := strained(need, use)):
+    if place in use.hosts and (reason := pressure_reason(need, use)):
         return reason
     most = bound(pool, place, use)
     return None if most is None else _no_seat(need, cls, use, most, now)
@@ -152,7 +152,7 @@ def _no_seat(need: Need, cls: str, use: Use, most: int, now: Ms) -> Reason | Non
     return _why(need, cls, use, most, now)
 
 
-def strained(need: Need, use: Use) -> Reason | None:
+def pressure_reason(need: Need, use: Use) -> Reason | None:
     """Why a machine is too strained for more of anything."""
     pressure_limits, host = need.pool.pressure_limits, use.hosts.get(need.place)
     if pressure_limits is None or host is None:

@@ -20,7 +20,7 @@ from headgate.core.admission.pools import (
     UNLIMITED,
     Declared,
     Pool,
-    Tuned,
+    PoolRow,
     Unread,
 )
 from headgate.core.host.pressure import (
@@ -87,7 +87,7 @@ class PoolSet:
 
 def resolve_pools(
     declared: Mapping[str, Declared],
-    tuned: Iterable[Tuned],
+    rows: Iterable[PoolRow],
     defaults: Declared = NOTHING,
     host: Host | None = None,
 ) -> PoolSet:
@@ -95,7 +95,7 @@ def resolve_pools(
 
     `host` is what the machine has, for a limit that follows from it.
     """
-    by_hand = {row.name: row for row in tuned}
+    by_hand = {row.name: row for row in rows}
     names = {*DEFAULTS, *declared, *by_hand}
     pools = {name: _pool(name, declared.get(name), by_hand.get(name), defaults) for name in names}
     said = declared.get(HOST)
@@ -104,7 +104,7 @@ def resolve_pools(
     return PoolSet(pools)
 
 
-def _hosted(pool: Pool, said: Declared, tuned: Tuned | None, host: Host | None) -> Pool:
+def _hosted(pool: Pool, said: Declared, row: PoolRow | None, host: Host | None) -> Pool:
     """The pool of a machine, with what only such a pool can say."""
     floor, expected = said.memory_floor, said.agent_memory or 0
     if said.limit == AUTO:
@@ -116,7 +116,7 @@ def _hosted(pool: Pool, said: Declared, tuned: Tuned | None, host: Host | None) 
             number, source = auto_limit(host, expected), auto_source(host)
             floor = auto_floor(host) if floor is None else floor
         pool = pool._replace(configured_limit=number)
-        if tuned is None or tuned.limit is None:
+        if row is None or row.limit is None:
             pool = pool._replace(limit=number, most=number, source=source)
     pressure_limits = PressureLimits(floor or 0, said.load_ceiling or 0.0, expected)
     return (
@@ -126,25 +126,25 @@ def _hosted(pool: Pool, said: Declared, tuned: Tuned | None, host: Host | None) 
     )
 
 
-def _pool(name: str, declared: Declared | None, tuned: Tuned | None, defaults: Declared) -> Pool:
+def _pool(name: str, declared: Declared | None, row: PoolRow | None, defaults: Declared) -> Pool:
     default = DEFAULTS.get(name, NOTHING)
     declared = declared or NOTHING
-    kept = tuned or Tuned(name)
-    tuned, unread = sound(kept) if tuned else (kept, ())
+    kept = row or PoolRow(name)
+    row, unread = sound(kept) if row else (kept, ())
     limit: int | str | None = None
     source = "none"
     for layer, said in (("default", default.limit), ("file", declared.limit)):
         if said is not None:
             limit, source = said, layer
     configured = limit if isinstance(limit, int) else None
-    if tuned.limit is not None:
-        limit, source = tuned.limit, "hand"
+    if row.limit is not None:
+        limit, source = row.limit, "hand"
     most = limit if isinstance(limit, int) else None
     adapt = OFF if name == HOST else declared.adapt or defaults.adapt or LEARN
     learned = None
-    stays = tuned.limit != kept.limit
+    stays = row.limit != kept.limit
     if adapt != OFF and (most is not None or limit == LEARN):
-        found = LEARNED.read(tuned.learned)
+        found = LEARNED.read(row.learned)
         if isinstance(found, Unreadable):
             stays, learned = True, fixed(min(found.first or 1, most or MOST))
             unread = (*unread, _unread_limit(found, learned.limit))
@@ -157,11 +157,11 @@ def _pool(name: str, declared: Declared | None, tuned: Tuned | None, defaults: D
         limit=learned.limit if learned else most,
         source="learned" if limit == LEARN else source,
         configured_limit=configured,
-        cooldown=_cooldown(name, adapt, declared, tuned, defaults),
+        cooldown=_cooldown(name, adapt, declared, row, defaults),
         max_hold=declared.max_hold,
         reserve=declared.reserve or (),
-        paused_until=tuned.paused_until,
-        pause_note=tuned.pause_note,
+        paused_until=row.paused_until,
+        pause_note=row.pause_note,
         most=most,
         adapt=adapt,
         learned=learned,
@@ -179,7 +179,7 @@ def _unread_limit(found: Unreadable, limit: int) -> Unread:
     return Unread("what was learned", found.text, found.why, instead)
 
 
-def sound(row: Tuned) -> tuple[Tuned, tuple[Unread, ...]]:
+def sound(row: PoolRow) -> tuple[PoolRow, tuple[Unread, ...]]:
     """A row with a careful value wherever it has one that no version known here has written."""
     unread = []
     odd = "no such value is known here"
@@ -209,8 +209,8 @@ def _within(value: object, least: int, most: int) -> bool:
     return type(value) is int and least <= value <= most
 
 
-def _cooldown(name: str, adapt: str, declared: Declared, tuned: Tuned, defaults: Declared) -> Ms:
-    for said in (tuned.cooldown, declared.cooldown, None if name == HOST else defaults.cooldown):
+def _cooldown(name: str, adapt: str, declared: Declared, row: PoolRow, defaults: Declared) -> Ms:
+    for said in (row.cooldown, declared.cooldown, None if name == HOST else defaults.cooldown):
         if said is not None:
             return said
     return NO_TIME if adapt == OFF else COOLDOWN

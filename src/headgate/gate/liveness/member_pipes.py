@@ -35,7 +35,7 @@ class PipeRegistry:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.me = os.urandom(6).hex()
-        self.strays: dict[str, list[int]] = {}
+        self.marked_programs: dict[str, list[int]] = {}
         """Members kept alive only by programs that carry their mark, and those programs."""
         self._life = -1
         self._wake = -1
@@ -88,7 +88,7 @@ class PipeRegistry:
         """Remove what a dead member left in the folder."""
         for kind in ("life", "wake"):
             self._path(member, kind).unlink(missing_ok=True)
-        self.strays.pop(member, None)
+        self.marked_programs.pop(member, None)
 
     def _clear_up(self) -> None:
         """Remove pipes that nobody has open; their owners died before they could."""
@@ -100,7 +100,7 @@ class PipeRegistry:
                     self.forget(member)
 
     def wake(self, member: str) -> None:
-        """Tell a member that there is news for it."""
+        """Tell a member to look at the store: something has changed for it."""
         try:
             fd = os.open(self._path(member, "wake"), os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
@@ -142,12 +142,12 @@ class PipeRegistry:
         carried = carriers(all_marks)
         for mark in all_marks - carried.keys():  # a program that is just starting another has none
             carried |= carriers({mark})
-        self.strays = {
+        self.marked_programs = {
             id: pids
             for id, marks in ended.items()
             if (pids := [pid for mark in marks for pid in carried.get(mark, ())])
         }
-        return [id for id in ended if id not in self.strays]
+        return [id for id in ended if id not in self.marked_programs]
 
     def _open(self, member: str, kind: str) -> bool:
         if not re.fullmatch(_ID, member):
@@ -169,7 +169,7 @@ class LocalRegistry:
 
     def __init__(self, poke: Callable[[], None]) -> None:
         self.me = os.urandom(6).hex()
-        self.strays: dict[str, list[int]] = {}
+        self.marked_programs: dict[str, list[int]] = {}
         self._poke = poke
 
     def join(self) -> None:
@@ -187,7 +187,7 @@ class LocalRegistry:
         """Nothing is left by anyone."""
 
     def wake(self, member: str) -> None:
-        """Tell a member that there is news for it."""
+        """Tell a member to look at the store: something has changed for it."""
         poke = _AT_HOME.get(member)
         if poke is not None:
             poke()

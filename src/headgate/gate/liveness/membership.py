@@ -21,7 +21,7 @@ class Membership(Participant):
         self.machine = machine_id()
         self.joined = False
         self.on_call: Callable[[], None] | None = None
-        """Told whenever there may be news; a worker, which starts jobs, has one."""
+        """Called whenever something may have changed for this process; workers have one."""
         self._schema = store.schema
         self._joining = False
 
@@ -47,11 +47,11 @@ class Membership(Participant):
                 schema=self._schema,
             )
         )
-        if watchman := watch_duty.member_on_watch(ledger):
-            ledger.woken.add(watchman)
+        if on_watch := watch_duty.member_on_watch(ledger):
+            ledger.woken.add(on_watch)
 
     def committed(self, ledger: Ledger, operations: Sequence[Operation]) -> Iterable[Operation]:
-        """Wake those who have news, and clear up after those found dead."""
+        """Wake those for whom something has changed, and clear up after those found dead."""
         self.joined = self.joined or self._joining
         for member in ledger.woken:
             if member != self.registry.me:

@@ -1,7 +1,7 @@
 """What this process looks out for while it waits: the ends of others, and the next moment.
 
-What that is, the store says (see `ledger.watch`): the watchman of a machine looks out for everybody
-on it, and all others for the watchman.
+What that is, the store says (see `ledger/watch_duty.py`): the member on watch looks out for
+everybody on its machine, and all others for that member.
 """
 
 import os
@@ -39,7 +39,7 @@ class Watcher(Participant):
         self._wake_fd = -1
 
     def conclude(self, ledger: Ledger, operations: Sequence[Operation]) -> None:
-        """Take the post of the watchman if it is vacant, or hand it on when leaving."""
+        """Keep watch if nobody does, or hand it on when leaving."""
         waiting = self._waits(operations)
         self._next = watch_duty.NOTHING
         if waiting or self.plan.on_watch:
@@ -96,7 +96,7 @@ class Watcher(Participant):
                 self._watch(pipe, member, 0)
         if self.plan.on_watch and isinstance(self._registry, PipeRegistry):
             self._watch_programs(
-                {pid for pids in self._registry.strays.values() for pid in pids}, names
+                {pid for pids in self._registry.marked_programs.values() for pid in pids}, names
             )
 
     def close(self) -> None:

@@ -314,6 +314,6 @@ def _apply(operation: Operation, ledger: Ledger) -> None:
 
 
 def _catch_up_on_time(ledger: Ledger) -> None:
-    """Do what was not done because nobody was there: bury the dead, see to jobs that are due."""
+    """Do what was not done because nobody was there: free what the dead held, see to due jobs."""
     dead_members.remove_dead_members(ledger)
     job_timers.tick(ledger)

@@ -1,4 +1,4 @@
-"""What upstream answers, applied to the books: signals, acceptances, refusals, ends."""
+"""What upstream answers, applied to pools and leases: signals, acceptances, refusals, ends."""
 
 from collections.abc import Iterator
 
@@ -162,7 +162,7 @@ def _refuse(
     pool = ledger.pool_set.pools.get(name)
     said = f"{signal.kind}: {signal.note}" if signal.note else signal.kind
     work, key = (lease.id, lease.key) if lease is not None else (0, "")
-    row, wait = ledger.tuned(name), None
+    row, wait = ledger.pool_row(name), None
     it = None if pool is None or pool.fixed else pool.learned
     if cuts and signal.kind == CONCURRENCY and pool is not None and it is not None:
         cut = _cut(ledger, pool, it, lease)

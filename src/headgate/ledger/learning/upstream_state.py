@@ -4,7 +4,7 @@ A reading is asked for by one process at a time (`claim`), and kept with all tha
 readings (`record`). Programs that never asked for a seat are counted by each machine (`sighted`).
 """
 
-from headgate.core.admission.pools import Pool, Tuned
+from headgate.core.admission.pools import Pool, PoolRow
 from headgate.core.admission.setting_precedence import sound
 from headgate.core.answers.signals import QUOTA, Reading, pause_length
 from headgate.core.key_patterns import NO_KEY
@@ -51,7 +51,7 @@ def record(
         )
         if reading.closed_for:
             note = f"{QUOTA}: {reading.note or 'upstream serves nothing'}"
-            close(ledger, ledger.tuned(name), Ms(reading.closed_for), note)
+            close(ledger, ledger.pool_row(name), Ms(reading.closed_for), note)
     keep_sight(ledger, name, after)
 
 
@@ -73,7 +73,7 @@ def keep_sight(ledger: Ledger, name: str, sight: usage_readings.Sight) -> None:
 
 
 def close(
-    ledger: Ledger, row: Tuned, length: Ms | None, note: str, *, work: int = 0, key: str = NO_KEY
+    ledger: Ledger, row: PoolRow, length: Ms | None, note: str, *, work: int = 0, key: str = NO_KEY
 ) -> None:
     """Keep a pool, closed for so long (None: as usual); never shorter than it is already."""
     until = ledger.now + pause_length(length)
@@ -81,7 +81,7 @@ def close(
         row = row._replace(paused_until=until, pause_note=note[:200])
         text = f"for {show_duration(until - ledger.now)}: {note}"
         ledger.tell("paused", text, work=work, key=key, pool=row.name)
-    ledger.tx.tune(row)
+    ledger.tx.set_pool_row(row)
     ledger.reload_pools()
 
 

@@ -1,4 +1,4 @@
-"""What can be read off the books about jobs. Nothing here writes."""
+"""What is shown of jobs. Nothing here writes."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Status, capacity, queue, why: what can be read off the books. Nothing here writes."""
+"""What `status`, `capacity`, `queue` and `why` show. Nothing here writes."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
     for pool in pool_set.pools.values():
         where = place(pool.name, ledger.machine)
         paused = pool.paused(ledger.now)
-        strained = seats.strained(Need(pool, where, 1), use)
+        strained = seats.pressure_reason(Need(pool, where, 1), use)
         pools.append(
             PoolStatus(
                 pool=pool.name,

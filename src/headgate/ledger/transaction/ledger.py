@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from headgate.core.admission.next_in_line import Head
-from headgate.core.admission.pools import AUTO, NOTHING, Declared, Tuned
+from headgate.core.admission.pools import AUTO, NOTHING, Declared, PoolRow
 from headgate.core.admission.seats import Need, Reason, Use
 from headgate.core.admission.setting_precedence import PoolSet, read_view, resolve_pools
 from headgate.core.key_patterns import HOST, NO_KEY, matches
@@ -25,7 +25,7 @@ class PoolResolver:
         defaults: Declared = NOTHING,
         gauge: Gauge | None = None,
     ) -> None:
-        self._tuned: tuple[Tuned, ...] | None = None
+        self._rows: tuple[PoolRow, ...] | None = None
         self.gauge = gauge
         """How to tell what this machine has."""
         self.declare(declared, defaults)
@@ -50,22 +50,22 @@ class PoolResolver:
         """Whether any pool says where upstream's own count can be read."""
         return any(said.usage is not None for said in self._declared.values())
 
-    def pool_set(self, tuned: tuple[Tuned, ...]) -> PoolSet:
+    def pool_set(self, rows: tuple[PoolRow, ...]) -> PoolSet:
         """The book for what was set by hand so far."""
-        if self._pool_set is None or tuned != self._tuned:
-            self._tuned = tuned
+        if self._pool_set is None or rows != self._rows:
+            self._rows = rows
             said = self._declared.get(HOST)
             needed = said is not None and said.limit == AUTO and self.gauge is not None
             host = self.gauge.look() if needed and self.gauge else None
-            self._pool_set = resolve_pools(self._declared, tuned, self._defaults, host)
+            self._pool_set = resolve_pools(self._declared, rows, self._defaults, host)
         return self._pool_set
 
 
 class Ledger:
     """One transaction's view of everything. Lives as long as the transaction does.
 
-    What must happen after the commit is collected here: `woken` (members with news), `granted`
-    (leases that came out of the line), `buried` (members found dead).
+    What must happen after the commit is collected here: `woken` (members to wake), `granted`
+    (leases that came out of the line), `removed_members` (members found dead).
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Ledger:
         self.machine = machine
         self.view = view
         self.gauge = resolver.gauge
-        self.pool_set = resolver.pool_set(tx.tuned())
+        self.pool_set = resolver.pool_set(tx.pool_rows())
         self.woken: set[str] = set()
         self.granted: dict[int, LeaseRow] = {}
         self.removed_members: list[str] = []
@@ -202,14 +202,14 @@ class Ledger:
 
     def reload_pools(self) -> None:
         """Look at the pools again after one was changed; whoever waits may profit."""
-        self.pool_set = self._resolver.pool_set(self.tx.tuned())
+        self.pool_set = self._resolver.pool_set(self.tx.pool_rows())
         self._use = None
         self._views.clear()
         self._unsettled = True
 
-    def tuned(self, pool: str) -> Tuned:
+    def pool_row(self, pool: str) -> PoolRow:
         """What was set by hand or learned for a pool."""
-        return next((row for row in self.tx.tuned() if row.name == pool), Tuned(pool))
+        return next((row for row in self.tx.pool_rows() if row.name == pool), PoolRow(pool))
 
     def learn(self, pool: str, learned: Learned) -> None:
         """Keep what a pool has learned; it counts at once.
@@ -219,8 +219,8 @@ class Ledger:
         known = self.pool_set.pools.get(pool)
         if known is not None and known.fixed:
             return
-        self.tx.tune(self.tuned(pool)._replace(learned=LEARNED.write(learned)))
-        self.pool_set = self._resolver.pool_set(self.tx.tuned())
+        self.tx.set_pool_row(self.pool_row(pool)._replace(learned=LEARNED.write(learned)))
+        self.pool_set = self._resolver.pool_set(self.tx.pool_rows())
         self._unsettled = True
 
     def recount(self) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from headgate.core.admission.lease_events import PENDING, Answer, AnswerKind, EndRequest
 from headgate.core.admission.next_in_line import Order
-from headgate.core.admission.pools import Tuned
+from headgate.core.admission.pools import PoolRow
 from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import Word
 from headgate.core.named_tuple import NamedTuple
@@ -212,10 +212,10 @@ class Tx(Protocol):
     def set_note(self, name: str, text: str) -> None:
         """Remember a small text."""
 
-    def tuned(self) -> tuple[Tuned, ...]:
+    def pool_rows(self) -> tuple[PoolRow, ...]:
         """What was set by hand, for every pool touched."""
 
-    def tune(self, row: Tuned) -> None:
+    def set_pool_row(self, row: PoolRow) -> None:
         """Keep what was set by hand for a pool; a row that says nothing is forgotten."""
 
     def lanes(self) -> list[Lane]:

@@ -12,10 +12,10 @@ SELECT last FROM sequence
 -- name: set_last_id
 UPDATE sequence SET last = ?
 
--- name: tuned
+-- name: pool_rows
 SELECT name, "limit", cooldown, paused_until, pause_note, learned FROM pool ORDER BY name
 
--- name: tune
+-- name: set_pool_row
 INSERT OR REPLACE INTO pool VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: untune

@@ -18,7 +18,7 @@ jobs      jobs, attempts, what comes after what
 import time
 from collections.abc import Iterable
 
-from headgate.core.admission.pools import Tuned
+from headgate.core.admission.pools import PoolRow
 from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import (
     Attempt,
@@ -57,8 +57,8 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         self._new_ids = False
         self._notes: dict[str, str] = {}
         self._new_notes: set[str] = set()
-        self._pools: dict[str, Tuned] | None = None
-        self._tuned: tuple[Tuned, ...] = ()
+        self._pools: dict[str, PoolRow] | None = None
+        self._tuned: tuple[PoolRow, ...] = ()
         self._members: dict[str, Member] | None = None
         self._new_events: list[EventRow] = []
         self._new_holds: dict[str, list[int]] = {}
@@ -71,7 +71,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         jobs = sorted(expected.jobs)
         answers = self._ask_all(
             [
-                ("tuned", ()),
+                ("pool_rows", ()),
                 ("lanes", ()),
                 ("fronts", (FRONT,)),
                 ("held", ()),
@@ -88,7 +88,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
             ]
         )
         rest = iter(answers)
-        self._keep_pools([Tuned._make(row) for row in next(rest)])
+        self._keep_pools([PoolRow._make(row) for row in next(rest)])
         self._keep_lanes([read_lane(row) for row in next(rest)])
         fronts: dict[int, list[Ticket]] = {lane: [] for lane in self._known_lanes()}
         for row in next(rest):
@@ -163,24 +163,24 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         self._notes[name] = text
         self._new_notes.add(name)
 
-    def tuned(self) -> tuple[Tuned, ...]:
+    def pool_rows(self) -> tuple[PoolRow, ...]:
         if self._pools is None:
-            self._keep_pools([Tuned._make(row) for row in self._ask("tuned")])
+            self._keep_pools([PoolRow._make(row) for row in self._ask("pool_rows")])
         return self._tuned
 
-    def _keep_pools(self, rows: list[Tuned]) -> None:
+    def _keep_pools(self, rows: list[PoolRow]) -> None:
         self._pools = {row.name: row for row in rows}
         self._tuned = tuple(rows)
 
-    def tune(self, row: Tuned) -> None:
-        self.tuned()
+    def set_pool_row(self, row: PoolRow) -> None:
+        self.pool_rows()
         assert self._pools is not None  # noqa: S101 - for the type checker
         if row.says_nothing:
             self._pools.pop(row.name, None)
             self._change("untune", row.name)
         else:
             self._pools[row.name] = row
-            self._change("tune", *row)
+            self._change("set_pool_row", *row)
         self._tuned = tuple(self._pools[name] for name in sorted(self._pools))
 
     def learn_hold(self, key: str, held: Ms) -> None:
