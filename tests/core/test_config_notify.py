@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from headgate.config.check import parse
 from headgate.core.display.snapshots import Event
-from headgate.core.notification_targets import ALL, FAILED, KINDS, MISSED, USUAL, Only, Target
+from headgate.core.events import KINDS
+from headgate.core.notification_targets import ALL, FAILED, MISSED, USUAL, Only, Target
 from headgate.core.times import Ms
 from headgate.errors import ConfigError
 

@@ -12,8 +12,9 @@ from headgate.config.error_text import Place, key_like, shown
 from headgate.config.problems import Notes
 from headgate.config.usage import in_the_clear, read_url, read_variable
 from headgate.config.value_readers import Refused, duration, spelled, whole
+from headgate.core.events import KINDS
 from headgate.core.key_patterns import parse_pattern
-from headgate.core.notification_targets import ALL, APPRISE, KINDS, WEBHOOK, Only, Target, fits
+from headgate.core.notification_targets import ALL, APPRISE, WEBHOOK, Only, Target, fits
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 
