@@ -51,4 +51,4 @@ def all_fields() -> Iterator[ConfigKey]:
     """Every key there is, table by table."""
     for table, fields in FIELDS.items():
         for name, field in fields.items():
-            yield ConfigKey(table, name, field.allowed, field.default, field.text)
+            yield ConfigKey(table, name, type=field.allowed, default=field.default, text=field.text)
