@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from headgate.config import load
 from headgate.config.check import parse
-from headgate.config.profiles import BUILTIN, all_profiles
+from headgate.config.profile_fields import BUILTIN
+from headgate.config.profiles import all_profiles
 from headgate.core.agents.find_profile import (
     GENERIC,
     Profile,

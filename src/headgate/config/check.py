@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from headgate.config.content import GRACE, Config
 from headgate.config.error_text import Place, dotted, label, not_toml, shown
-from headgate.config.pool import judge_pool, read_adapt, read_cooldown, read_pool
-from headgate.config.problems import SHARED, Notes
-from headgate.config.value_readers import TIME
+from headgate.config.pool import judge_pool, read_defaults, read_pool
+from headgate.config.problems import Notes, read_table
 from headgate.core.admission.pools import DEFAULTS, Declared
 from headgate.core.agents.run_limits import JobTerms
+from headgate.core.fields import TIME, Field, Fields
 from headgate.core.key_patterns import HOST, parse_pattern
 from headgate.core.quantities import parse_duration
 from headgate.core.times import Ms
@@ -20,7 +20,37 @@ if TYPE_CHECKING:
     from headgate.core.answers.answer_rules import Rule
     from headgate.core.notification_targets import Target
 
-_TABLES = ("pools", "defaults", "classify", "run", "jobs", "profiles", "notify")
+TABLES: Fields = {
+    "pools": Field(
+        None, "a table", text="The limits: a table for each pool, as in [pools.anthropic]."
+    ),
+    "defaults": Field(
+        None, "a table", text="What counts for every pool but host that does not say otherwise."
+    ),
+    "classify": Field(
+        None,
+        "rules",
+        text="Rules for answers, tried in turn before the built-in ones.",
+    ),
+    "run": Field(None, "a table", text="How agents are run."),
+    "jobs": Field(
+        None, "a table", text="When agents of jobs are ended, and what becomes of their jobs."
+    ),
+    "profiles": Field(
+        None,
+        "a table",
+        text="What is known of agents: a table for each, as in [profiles.claude].",
+    ),
+    "notify": Field(None, "targets", text="Who is told of what happens."),
+}
+RUN: Fields = {
+    "grace": Field(
+        parse_duration,
+        TIME,
+        '"10s"',
+        "How long an agent that is ended may tidy up before it is killed.",
+    )
+}
 
 
 def parse(text: str, name: str) -> Config:
@@ -38,8 +68,8 @@ def parse(text: str, name: str) -> Config:
             "expected what `headgate init` writes"
         ) from None
     notes = Notes(text, name)
-    notes.check_names((), document, _TABLES)
-    defaults = _read_defaults(notes, document)
+    notes.check_names((), document, tuple(TABLES))
+    defaults = read_defaults(notes, ("defaults",), notes.table((), document, "defaults"))
     pools = _read_pools(notes, document, defaults)
     rules = _read_rules(notes, document)
     grace = _read_grace(notes, document)
@@ -64,11 +94,10 @@ def parse(text: str, name: str) -> Config:
 
 def _read_grace(notes: Notes, document: Mapping[str, object]) -> Ms:
     run = notes.table((), document, "run")
-    notes.check_names(("run",), run, ("grace",))
-    grace = notes.value(("run", "grace"), run, parse_duration, TIME)
-    if grace is not None and grace < 1_000:
+    grace: Ms = read_table(notes, ("run",), run, RUN).get("grace", GRACE)
+    if grace < 1_000:
         notes.warn(("run", "grace"), "hardly time for an ended agent to save its work; 10s is")
-    return GRACE if grace is None else grace
+    return grace
 
 
 def _read_jobs(notes: Notes, document: Mapping[str, object]) -> JobTerms:
@@ -95,15 +124,6 @@ def _read_notify(notes: Notes, document: Mapping[str, object]) -> "tuple[Target,
     from headgate.config.notify import read_notify
 
     return read_notify(notes, document)
-
-
-def _read_defaults(notes: Notes, document: Mapping[str, object]) -> Declared:
-    place = ("defaults",)
-    table = notes.table((), document, "defaults")
-    notes.check_names(place, table, SHARED)
-    return Declared(
-        cooldown=read_cooldown(notes, place, table), adapt=read_adapt(notes, place, table)
-    )
 
 
 def _read_pools(

@@ -6,13 +6,12 @@
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from headgate.config.error_text import Place, key_like, shown
-from headgate.config.problems import Notes
+from headgate.config.problems import Notes, read_table
 from headgate.config.usage import in_the_clear, read_url, read_variable
-from headgate.config.value_readers import Refused, duration, spelled, whole
 from headgate.core.events import KINDS
+from headgate.core.fields import Field, Fields, Refused, duration, spelled, whole
 from headgate.core.key_patterns import parse_pattern
 from headgate.core.notification_targets import ALL, APPRISE, WEBHOOK, Only, Target, fits
 from headgate.core.times import Ms
@@ -51,12 +50,7 @@ def read_notify(notes: Notes, document: Mapping[str, object]) -> tuple[Target, .
 def _read_target(
     notes: Notes, place: Place, table: Mapping[str, object], usual_name: str
 ) -> Target:
-    notes.check_names(place, table, Target._fields)
-    said: dict[str, Any] = {"name": usual_name}
-    for name, (read, allowed) in _READERS.items():
-        value = notes.value((*place, name), table, read, allowed)
-        if value is not None:
-            said[name] = value
+    said = {"name": usual_name, **read_table(notes, place, table, FIELDS)}
     if "only" in table:
         said["only"] = _read_only(notes, (*place, "only"), table)
     target = Target(**said)
@@ -97,19 +91,9 @@ def _meant(pattern: str) -> str:
 def _read_only(notes: Notes, place: Place, parent: Mapping[str, object]) -> Only:
     table = parent["only"]
     if not isinstance(table, dict):
-        notes.wrong(place, f'found {shown(table)}, expected a table, as in {{ task = "oracle-*" }}')
+        notes.wrong(place, f"found {shown(table)}, expected {FIELDS['only'].allowed}")
         return Only()
-    notes.check_names(place, table, Only._fields)
-    said: dict[str, Any] = {}
-    for name, read in (("task", _text), ("key", _pool_name), ("pool", _text)):
-        allowed = f"a pattern with * and ?, or a list of them, as in {_EXAMPLES[name]}"
-        found = notes.value((*place, name), table, partial(_some, read), allowed)
-        if found is not None:
-            said[name] = found
-    return Only(**said)
-
-
-_EXAMPLES = {"task": '"oracle-*"', "key": '"anthropic/claude-opus-*"', "pool": '"anthropic*"'}
+    return Only(**read_table(notes, place, table, ONLY))
 
 
 def _some(read: Callable[[object], str], value: object) -> tuple[str, ...]:
@@ -157,18 +141,78 @@ def _events(value: object) -> tuple[str, ...]:
     return tuple(pattern.lower() for pattern in patterns)
 
 
-_READERS: Mapping[str, tuple[Callable[[object], object], str]] = {
-    "name": (
+_PATTERNS = "a pattern with * and ?, or a list of them, as in"
+ONLY: Fields = {
+    "task": Field(
+        partial(_some, _text), f'{_PATTERNS} "oracle-*"', text="The tasks whose events are told."
+    ),
+    "key": Field(
+        partial(_some, _pool_name),
+        f'{_PATTERNS} "anthropic/claude-opus-*"',
+        text="The keys whose events are told, as pools are named.",
+    ),
+    "pool": Field(
+        partial(_some, _text), f'{_PATTERNS} "anthropic*"', text="The pools whose events are told."
+    ),
+}
+FIELDS: Fields = {
+    "name": Field(
         spelled(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}", 40),
         "letters, digits and . _ -, at most 40 of them",
+        '"hook-1", "hook-2" … by its place',
+        "The target's name, of which each has its own; how far it was told is kept under it.",
     ),
-    "command": (_command, 'a list such as ["notify-me", "--now"], or a line for the shell'),
-    "url": (partial(read_url, instead="url_env"), "a URL such as https://example.com/hook"),
-    "url_env": (read_variable, f'{_VARIABLE} "HOOK_URL"'),
-    "apprise": (_apprise, "a URL that apprise knows, as in ntfy://topic"),
-    "apprise_env": (read_variable, f'{_VARIABLE} "TELEGRAM_URL"'),
-    "secret_env": (read_variable, f'{_VARIABLE} "HOOK_SECRET"'),
-    "events": (_events, f'kinds of events such as ["failed", "limit_*"], or "{ALL}"'),
-    "timeout": (duration(Ms(100), Ms(300_000)), 'a time from "100ms" to "5m"'),
-    "tries": (whole(1, 20), "a whole number from 1 to 20"),
+    "command": Field(
+        _command,
+        'a list such as ["notify-me", "--now"], or a line for the shell',
+        text="A program that gets the event as JSON on its standard input.",
+    ),
+    "url": Field(
+        partial(read_url, instead="url_env"),
+        "a URL such as https://example.com/hook",
+        text="A webhook that the event is posted to as JSON.",
+    ),
+    "url_env": Field(
+        read_variable,
+        f'{_VARIABLE} "HOOK_URL"',
+        text="The environment variable with that URL, if it is secret.",
+    ),
+    "apprise": Field(
+        _apprise,
+        "a URL that apprise knows, as in ntfy://topic",
+        text="A service that the program apprise sends the event to.",
+    ),
+    "apprise_env": Field(
+        read_variable,
+        f'{_VARIABLE} "TELEGRAM_URL"',
+        text="The environment variable with that URL, if it is secret.",
+    ),
+    "secret_env": Field(
+        read_variable,
+        f'{_VARIABLE} "HOOK_SECRET"',
+        text="The environment variable with the key that signs what is posted to a webhook.",
+    ),
+    "events": Field(
+        _events,
+        f'kinds of events such as ["failed", "limit_*"], or "{ALL}"',
+        '["parked", "failed", "expired", "lost", "limit_reduced", "paused"]',
+        "The kinds of events that are told, with * and ?.",
+    ),
+    "only": Field(
+        None,
+        'a table, as in { task = "oracle-*" }',
+        text="Patterns for fields of an event; one that lacks such a field is not told.",
+    ),
+    "timeout": Field(
+        duration(Ms(100), Ms(300_000)),
+        'a time from "100ms" to "5m"',
+        '"10s"',
+        "How long one try may take.",
+    ),
+    "tries": Field(
+        whole(1, 20),
+        "a whole number from 1 to 20",
+        "5",
+        "How often an event is tried before it is given up.",
+    ),
 }

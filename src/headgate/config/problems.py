@@ -1,13 +1,12 @@
 """What was found wrong or odd in one file, each with its place."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from headgate.config.error_text import Place, clip, dotted, hide, label, line_numbers, plain, shown
-from headgate.config.value_readers import Refused
 from headgate.core.admission.pools import Declared
-from headgate.errors import UsageError
+from headgate.core.fields import Fields, missing, read_fields
 
 _MOST_LINES = 20
 _LIKE_A_KEY = r"(?i)key|token|secret|passw|auth"
@@ -17,8 +16,6 @@ OF_HOST = ("memory_floor", "load_ceiling", "agent_memory")
 """The settings that only host has: they are about the machine."""
 SHARED = ("adapt", "cooldown")
 """The settings of a pool that [defaults] takes too."""
-
-_T = TypeVar("_T")
 
 
 class Notes:
@@ -47,25 +44,6 @@ class Notes:
         self.wrong(here, f"found {shown(found)}, expected a table; write [{dotted(here)}]")
         return {}
 
-    def value(
-        self,
-        place: Place,
-        table: Mapping[str, object],
-        read: Callable[[object], _T],
-        allowed: str,
-    ) -> _T | None:
-        """The setting at this place as `read` takes it; None if it is missing or refused."""
-        name = str(place[-1])
-        if name not in table:
-            return None
-        try:
-            return read(table[name])
-        except Refused as refusal:
-            self.wrong(place, f"{refusal}; expected {allowed}")
-        except (UsageError, ValueError, OverflowError):  # the latter two by numbers of any length
-            self.wrong(place, f"found {shown(table[name])}, expected {allowed}")
-        return None
-
     def check_names(
         self, place: Place, table: Mapping[str, object], known: tuple[str, ...]
     ) -> None:
@@ -90,6 +68,20 @@ class Notes:
         shown = tuple(text for _, text in found[:_MOST_LINES])
         more = len(found) - len(shown)
         return (*shown, f"{name}: and {more} more like these") if more else shown
+
+
+def read_table(
+    notes: Notes, place: Place, table: Mapping[str, object], fields: Fields
+) -> dict[str, Any]:
+    """The values of the fields that a table names; what is wrong with it goes into the notes.
+
+    No method, since processes of version 0.1.0 that live on after an upgrade call it with their
+    own Notes.
+    """
+    notes.check_names(place, table, tuple(fields))
+    for said in missing(table, fields):
+        notes.wrong(place, said)
+    return read_fields(table, fields, lambda name, said: notes.wrong((*place, name), said), shown)
 
 
 def _advice(place: Place, name: str, is_table: bool, known: tuple[str, ...]) -> str:  # noqa: FBT001

@@ -29,6 +29,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headgate.core.answers.signals import ACCEPTED, REFUSALS
+from headgate.core.fields import FLAG, Field, Fields, flag
 from headgate.core.key_patterns import HOST, parse_pattern
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import shown
@@ -82,12 +83,12 @@ def parse_rules(value: object, where: str) -> tuple[Rule, ...]:
 def _read_rule(entry: Mapping[str, object], number: int, wrong: list[str]) -> Rule:
     rule: dict[str, Any] = {"name": f"entry {number}", "signal": NONE}
     for key, found in entry.items():
-        if key not in _READERS:
-            wrong.append(f"{shown(key)}: unknown; allowed here: {', '.join(_READERS)}")
+        if key not in FIELDS:
+            wrong.append(f"{shown(key)}: unknown; allowed here: {', '.join(FIELDS)}")
             continue
-        read, allowed = _READERS[key]
+        read, allowed = FIELDS[key][:2]
         try:
-            rule[key] = read(found)
+            rule[key] = read(found) if read else found
         except (UsageError, re.error, OverflowError, RecursionError) as error:
             why = f" ({error})" if isinstance(error, re.error) else ""
             wrong.append(f"{key}: found {shown(found)}{why}, expected {allowed}")
@@ -117,12 +118,6 @@ def _signal(value: object) -> str:
     if value not in _SIGNALS:
         raise UsageError("not a signal")
     return str(value)
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise UsageError("neither true nor false")
-    return value
 
 
 def _pattern(value: object) -> str:
@@ -170,16 +165,55 @@ def _some(read: Callable[[object], object]) -> Callable[[object], tuple[object, 
 _SIGNALS = (ACCEPTED, *REFUSALS, NONE, QUOTED)
 _SIGNAL = f"one of {', '.join(_SIGNALS)}"
 _PATTERN = "a regular expression of at most 1000 characters"
-_READERS: Mapping[str, tuple[Callable[[object], object], str]] = {
-    "name": (_text, "one line of text"),
-    "signal": (_signal, _SIGNAL),
-    "provider": (_some(_provider), "a provider or a list of them, with * and ? allowed"),
-    "status": (_some(_status), 'a status from 100 to 599, a range as "500-599", or a list of them'),
-    "header": (_headers, 'a table of regular expressions, as in { "x-reason" = "^busy$" }'),
-    "code": (_some(_code), "a code or a list of them"),
-    "body": (_pattern, _PATTERN),
-    "profile": (_text, "one line of text"),
-    "line": (_pattern, _PATTERN),
-    "account": (_flag, "true or false"),
-    "retry": (_flag, "true or false"),
+FIELDS: Fields = {
+    "name": Field(
+        _text,
+        "one line of text",
+        '"entry 1", "entry 2" … by its place',
+        "What the rule is called where its verdict is shown.",
+    ),
+    "signal": Field(
+        _signal,
+        _SIGNAL,
+        text="What it means; none says nothing about capacity, and with quoted a line quotes an "
+        "answer, which is judged.",
+        required=True,
+    ),
+    "provider": Field(
+        _some(_provider),
+        "a provider or a list of them, with * and ? allowed",
+        "any",
+        "The providers whose answers it is about.",
+    ),
+    "status": Field(
+        _some(_status),
+        'a status from 100 to 599, a range as "500-599", or a list of them',
+        "any refusal but 401 and 403",
+        "The status of the answer.",
+    ),
+    "header": Field(
+        _headers,
+        'a table of regular expressions, as in { "x-reason" = "^busy$" }',
+        text="What is found in headers of the answer.",
+    ),
+    "code": Field(
+        _some(_code),
+        "a code or a list of them",
+        text="A code or a type in the answer's body, as it stands there.",
+    ),
+    "body": Field(_pattern, _PATTERN, text="What is found anywhere in what the body says."),
+    "profile": Field(
+        _text, "one line of text", "any", "The kind of agent whose output the line is in."
+    ),
+    "line": Field(
+        _pattern,
+        _PATTERN,
+        text="A line of an agent's output, from its start; then the rule is not for answers.",
+    ),
+    "account": Field(
+        flag, FLAG, "false", "Whether it is about the whole account, and not one model."
+    ),
+    "retry": Field(
+        flag, FLAG, "true", "Whether the answer's word on when to come back is to be believed."
+    ),
 }
