@@ -1,20 +1,21 @@
-"""Write docs/reference.md: all verbs, events, codes and variables, as the code itself has them.
+"""Write docs/reference.md: verbs, settings, events, codes and variables, as the code has them.
 
 Usage: `make reference`. A test fails while the page says something else.
 """
 
 from argparse import Action, ArgumentParser
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from headgate.cli import OPTIONS, VERBS, parser_of
 from headgate.cli.shared.exit_codes import EXIT_CODES
+from headgate.config.fields import all_fields
 from headgate.core.environment import VARIABLES
 from headgate.core.events import EVENTS, ONLY_TOLD
 from headgate.core.notification_targets import USUAL
 from headgate.core.reasons import REASONS
-
-Heads = tuple[str, str]
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
 _LONG = 100
@@ -23,8 +24,15 @@ _TOP = """\
 
 <!-- Written by `make reference` from the code. Change the texts there, not here. -->
 
-[Verbs](#verbs) · [Events](#events) · [Reason codes](#reason-codes) · [Exit codes](#exit-codes) ·
+[Verbs](#verbs) · [Configuration](#configuration) · [Events](#events) ·
+[Reason codes](#reason-codes) · [Exit codes](#exit-codes) ·
 [Environment variables](#environment-variables)"""
+_CONFIGURATION = """\
+## Configuration
+
+The file is `~/.config/headgate/config.toml`, unless `--config` or `HEADGATE_CONFIG` names another.
+`headgate init` writes one to start from, and `headgate config check` checks it. `NAME` stands for
+the name of a pool or a profile."""
 _EVENTS = f"""\
 ## Events
 
@@ -53,16 +61,14 @@ def main() -> None:
 
 def page() -> str:
     """The whole page."""
-    return (
-        "\n\n".join([_TOP, *_verbs(), *_events(), *_reasons(), *_exit_codes(), *_variables()])
-        + "\n"
-    )
+    parts = [_TOP, *_verbs(), *_configuration(), *_events(), *_reasons(), *_exit_codes()]
+    return "\n\n".join([*parts, *_variables()]) + "\n"
 
 
 def _verbs() -> Iterator[str]:
     yield "## Verbs"
     yield "Before the verb, as in `headgate --store URL VERB`:"
-    yield _table(("option", "what it does"), OPTIONS)
+    yield _table(("option", "what it does"), OPTIONS.items())
     for verb in VERBS:
         yield from _verb(parser_of(verb), "###")
 
@@ -76,7 +82,7 @@ def _verb(parser: ArgumentParser, level: str) -> Iterator[str]:
     yield f"```\n{_usage(parser)}\n```"
     options = {_names(action): _plain(_help(action)) for action in _actions(parser)}
     if options:
-        yield _table(("option", "what it does"), options)
+        yield _table(("option", "what it does"), options.items())
     if parser.epilog:
         yield _sentence(parser.epilog)
     for action in _all(parser):
@@ -140,6 +146,14 @@ def _help(action: Action) -> str:
     return (action.help or "") % vars(action)
 
 
+def _configuration() -> Iterator[str]:
+    yield _CONFIGURATION
+    for table, keys in groupby(all_fields(), attrgetter("table")):
+        yield f"### `{table}`" if table else "### The file"
+        rows = ((key.name, *map(_plain, (key.type, key.default, key.text))) for key in keys)
+        yield _table(("key", "what it may be", "without it", "what it does"), rows)
+
+
 def _events() -> list[str]:
     tables = {**EVENTS, "Told, but not kept": ONLY_TOLD}
     return [_EVENTS, *_tables(("event", "what happened"), tables)]
@@ -150,22 +164,23 @@ def _reasons() -> list[str]:
 
 
 def _exit_codes() -> list[str]:
-    return [_EXIT_CODES, _table(("exit code", "what it means"), EXIT_CODES)]
+    return [_EXIT_CODES, _table(("exit code", "what it means"), EXIT_CODES.items())]
 
 
 def _variables() -> list[str]:
     return [_VARIABLES, *_tables(("variable", "what it is for"), VARIABLES)]
 
 
-def _tables(heads: Heads, tables: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def _tables(heads: Sequence[str], tables: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     for heading, rows in tables.items():
         yield f"### {heading}"
-        yield _table(heads, rows)
+        yield _table(heads, rows.items())
 
 
-def _table(heads: Heads, rows: Mapping[str, str]) -> str:
-    lines = [f"| `{name}` | {text} |" for name, text in rows.items()]
-    return "\n".join(["| {} | {} |".format(*heads), "|---|---|", *lines])
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    named = ((f"`{name}`", *texts) for name, *texts in rows)
+    lines = (heads, ["---"] * len(heads), *named)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _sentence(text: str) -> str:
