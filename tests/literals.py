@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +25,12 @@ class Place(NamedTuple):
 def places(*folders: str) -> Iterator[Place]:
     """Every node of the modules in some folders of the source."""
     for path in sorted(file for folder in folders for file in (SOURCE / folder).rglob("*.py")):
-        yield from _under(path, ast.parse(path.read_text()), ())
+        yield from _of_file(path)
+
+
+@cache
+def _of_file(path: Path) -> list[Place]:
+    return list(_under(path, ast.parse(path.read_text()), ()))
 
 
 def _under(
