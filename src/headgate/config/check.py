@@ -1,13 +1,12 @@
 """Checks the text of a file as a whole, and says all that is wrong with it at once."""
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headgate.config.content import GRACE, Config
-from headgate.config.error_text import Place, dotted, label, not_toml, shown
+from headgate.config.error_text import dotted, label, not_toml, shown
 from headgate.config.pool import judge_pool, read_defaults, read_pool
-from headgate.config.problems import Notes, read_table
+from headgate.config.problems import Notes, each_table, read_table, wrong_at
 from headgate.core.admission.pools import DEFAULTS, Declared
 from headgate.core.agents.run_limits import JobTerms
 from headgate.core.fields import TIME, Field, Fields
@@ -71,7 +70,7 @@ def parse(text: str, name: str) -> Config:
     notes.check_names((), document, tuple(TABLES))
     defaults = read_defaults(notes, ("defaults",), notes.table((), document, "defaults"))
     pools = _read_pools(notes, document, defaults)
-    rules = _read_rules(notes, document)
+    rules = read_rules(notes, document)
     grace = _read_grace(notes, document)
     jobs = _read_jobs(notes, document)
     profiles = _read_profiles(notes, document)
@@ -152,40 +151,14 @@ def _read_pools(
     return pools
 
 
-def _read_rules(notes: Notes, document: Mapping[str, object]) -> "tuple[Rule, ...]":
+def read_rules(notes: Notes, document: Mapping[str, object]) -> "tuple[Rule, ...]":
     """The rules by which answers are read before the built-in ones."""
     if "classify" not in document:
         return ()
-    found = document["classify"]
-    if not isinstance(found, list):
-        notes.wrong(("classify",), f"found {shown(found)}, expected rules; write [[classify]]")
-        return ()
-    rules: list[Rule] = []
-    for number, entry in enumerate(found, 1):
-        place = ("classify", number)
-        if isinstance(entry, dict):
-            rules += _read_rule(notes, place, entry)
-        else:
-            notes.wrong(place, f"found {shown(entry)}, expected a table; write [[classify]]")
+    from headgate.core.answers.answer_rules import FIELDS, read_rule
+
+    rules = []
+    for place, entry in each_table(notes, ("classify",), document["classify"]):
+        notes.check_names(place, entry, tuple(FIELDS))
+        rules.append(read_rule(entry, f"entry {place[-1]}", wrong_at(notes, place), shown))
     return tuple(rules)
-
-
-def _read_rule(notes: Notes, place: Place, entry: Mapping[str, object]) -> "tuple[Rule, ...]":
-    """One rule, read alone so that each mistake finds its line; none if it is wrong."""
-    from headgate.core.answers.answer_rules import Rule, parse_rules
-
-    notes.check_names(place, entry, Rule._fields)
-    named: dict[str, object] = {"name": f"entry {place[-1]}"}
-    named |= {key: value for key, value in entry.items() if key in Rule._fields}
-    try:
-        return parse_rules([named], "classify")
-    except ConfigError as error:
-        for line in re.split(r"\n(?=classify: )", str(error)):
-            text = re.sub(r"^classify: (?:entry 1: )?", "", line)
-            key, colon, said = text.partition(": ")
-            known = colon and key in entry
-            notes.wrong((*place, key) if known else place, said if known else text)
-    except (ValueError, Warning) as error:  # a number of any length, or a doubtful expression
-        said = "has a number that is too long" if isinstance(error, ValueError) else str(error)
-        notes.wrong(place, f"{said}; expected what `headgate init` explains")
-    return ()

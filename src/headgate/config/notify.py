@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from headgate.config.error_text import Place, key_like, shown
-from headgate.config.problems import Notes, read_table
+from headgate.config.problems import Notes, each_table, read_table
 from headgate.config.usage import in_the_clear, read_url, read_variable
 from headgate.core.events import KINDS
-from headgate.core.fields import Field, Fields, Refused, duration, spelled, whole
+from headgate.core.fields import Field, Fields, Refused, duration, nearest, spelled, whole
 from headgate.core.key_patterns import parse_pattern
 from headgate.core.notification_targets import ALL, APPRISE, WEBHOOK, Only, Target, fits
 from headgate.core.times import Ms
@@ -27,20 +27,9 @@ _VARIABLE = "the name of an environment variable, as in"
 
 def read_notify(notes: Notes, document: Mapping[str, object]) -> tuple[Target, ...]:
     """The targets of notifications, in the order of the file."""
-    found = document["notify"]
-    if not isinstance(found, list):
-        notes.wrong(("notify",), f"found {shown(found)}, expected targets; write [[notify]]")
-        return ()
-    if len(found) > _MOST:
-        notes.wrong(("notify",), f"found {len(found)} targets, expected at most {_MOST}")
-        return ()
     targets: dict[str, Target] = {}
-    for number, entry in enumerate(found, 1):
-        place = ("notify", number)
-        if not isinstance(entry, dict):
-            notes.wrong(place, f"found {shown(entry)}, expected a table; write [[notify]]")
-            continue
-        target = _read_target(notes, place, entry, f"hook-{number}")
+    for place, entry in each_table(notes, ("notify",), document["notify"], _MOST):
+        target = _read_target(notes, place, entry, f"hook-{place[-1]}")
         if target.name in targets:
             notes.wrong(place, f"name {shown(target.name)} is taken; give each target its own")
         targets[target.name] = target
@@ -77,15 +66,10 @@ def _judge(notes: Notes, place: Place, table: Mapping[str, object], target: Targ
         notes.warn((*place, APPRISE), text)
     for pattern in target.events:
         if not any(fits(pattern, kind) for kind in KINDS):
-            text = f"{shown(pattern)} fits no kind of event{_meant(pattern)}"
+            near = nearest(pattern, KINDS)
+            meant = f"did you mean {near}?" if near else f"they are {', '.join(KINDS)}"
+            text = f"{shown(pattern)} fits no kind of event; {meant}"
             notes.warn((*place, "events"), text)
-
-
-def _meant(pattern: str) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(pattern, KINDS, 1)
-    return f"; did you mean {close[0]}?" if close else f"; they are {', '.join(KINDS)}"
 
 
 def _read_only(notes: Notes, place: Place, parent: Mapping[str, object]) -> Only:

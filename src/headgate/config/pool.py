@@ -12,34 +12,31 @@ from headgate.config.pool_fields import (
     SHARED_FIELDS,
     finds,
 )
-from headgate.config.problems import OF_HOST, UPSTREAM, Notes, read_table
+from headgate.config.problems import OF_HOST, UPSTREAM, Notes, each_table, read_table
 from headgate.core.admission.pools import AUTO, LEARN, UNLIMITED, Declared, UsageSource
 from headgate.core.quantities import show_duration
 from headgate.core.times import NO_TIME
 
 _MOST_OBSERVED = 50
+_ONLY_ON_HOST = "only on host: it is about the machine; put it under [pools.host]"
+_NOT_ON_HOST = (
+    "not on host, which has nothing upstream; "
+    "put it under a provider's pool, as in [pools.anthropic]"
+)
 
 
 def read_pool(
     notes: Notes, place: Place, table: Mapping[str, object], *, host: bool = False
 ) -> Declared:
     """What the table of a pool says; what is wrong with it goes into the notes."""
-    if host:
-        for name in UPSTREAM:
-            if name in table:
-                notes.wrong(
-                    (*place, name),
-                    "not on host, which has nothing upstream; "
-                    "put it under a provider's pool, as in [pools.anthropic]",
-                )
-        table = {name: value for name, value in table.items() if name not in UPSTREAM}
-    else:
-        for name in OF_HOST:
-            if name in table:
-                text = "only on host: it is about the machine; put it under [pools.host]"
-                notes.wrong((*place, name), text)
-        table = {name: value for name, value in table.items() if name not in OF_HOST}
-    said = read_table(notes, place, table, HOST_FIELDS if host else FIELDS)
+    fields, others, text = (
+        (HOST_FIELDS, UPSTREAM, _NOT_ON_HOST) if host else (FIELDS, OF_HOST, _ONLY_ON_HOST)
+    )
+    for name in others:
+        if name in table:
+            notes.wrong((*place, name), text)
+    table = {name: value for name, value in table.items() if name not in others}
+    said = read_table(notes, place, table, fields)
     if "reserve" in table:
         seats = notes.table(place, table, "reserve")
         taken = read_table(notes, (*place, "reserve"), seats, RESERVE)
@@ -122,19 +119,9 @@ def _read_usage(notes: Notes, place: Place, table: Mapping[str, object]) -> Usag
     return read_usage(notes, (*place, "usage"), table)
 
 
-def _read_observe(notes: Notes, place: Place, found: object) -> tuple[str, ...] | None:
-    if not isinstance(found, list):
-        notes.wrong(place, f"found {shown(found)}, expected {FIELDS['observe'].allowed}")
-        return None
-    if len(found) > _MOST_OBSERVED:
-        notes.wrong(place, f"found {len(found)} entries, expected at most {_MOST_OBSERVED}")
-        return None
+def _read_observe(notes: Notes, place: Place, found: object) -> tuple[str, ...]:
     patterns = []
-    for entry_number, entry in enumerate(found, 1):
-        here = (*place, entry_number)
-        if not isinstance(entry, dict):
-            notes.wrong(here, f"found {shown(entry)}, expected a table, as in {OBSERVED}")
-            continue
+    for here, entry in each_table(notes, place, found, _MOST_OBSERVED, OBSERVED):
         for pattern in read_table(notes, here, entry, OBSERVE).values():
             patterns.append(pattern)
             if any(finds(pattern)):

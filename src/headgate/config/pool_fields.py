@@ -14,6 +14,7 @@ from headgate.core.fields import (
     duration,
     listed,
     number,
+    pattern,
     whole,
 )
 from headgate.core.quantities import CLASSES, parse_duration, parse_limit, parse_size
@@ -26,17 +27,10 @@ _ANY_LETTER = ("a", "/", "0")
 
 def _process(value: object) -> str:
     """A regular expression that picks some command lines, and not all of them."""
-    if not isinstance(value, str) or not 0 < len(value) <= 1_000:
-        raise UsageError("not a pattern")
-    try:
-        re.compile(value, re.DOTALL)
-    except RecursionError:
-        raise Refused("is nested too deeply") from None
-    except (re.error, OverflowError, Warning) as error:  # a warning where these are made errors
-        raise Refused(f"found {shown(value)} ({error})") from None
-    if not value.strip() or all(finds(value)):
-        raise Refused(f"found {shown(value)}, which is in every command line")
-    return value
+    found = pattern(value)
+    if not found.strip() or all(finds(found)):
+        raise Refused(f"found {shown(found)}, which is in every command line")
+    return found
 
 
 def finds(pattern: str) -> list[bool]:

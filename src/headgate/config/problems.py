@@ -1,12 +1,12 @@
 """What was found wrong or odd in one file, each with its place."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from headgate.config.error_text import Place, clip, dotted, hide, label, line_numbers, plain, shown
 from headgate.core.admission.pools import Declared
-from headgate.core.fields import Fields, missing, read_fields
+from headgate.core.fields import Fields, nearest, read_fields
 
 _MOST_LINES = 20
 _LIKE_A_KEY = r"(?i)key|token|secret|passw|auth"
@@ -79,19 +79,40 @@ def read_table(
     own Notes.
     """
     notes.check_names(place, table, tuple(fields))
-    for said in missing(table, fields):
-        notes.wrong(place, said)
-    return read_fields(table, fields, lambda name, said: notes.wrong((*place, name), said), shown)
+    return read_fields(table, fields, wrong_at(notes, place), shown)
+
+
+def wrong_at(notes: Notes, place: Place) -> Callable[[str, str], None]:
+    """Where what is wrong with a table goes: told its field, or "", and what it is."""
+    return lambda name, said: notes.wrong((*place, name) if name else place, said)
+
+
+def each_table(
+    notes: Notes, place: Place, found: object, most: int | None = None, such: str = ""
+) -> Iterator[tuple[Place, Mapping[str, object]]]:
+    """The tables of a list, each with its place; `such` is an example of one inside of a line."""
+    write = f"; write [[{dotted(place)}]]"
+    if not isinstance(found, list):
+        how = f", as in [{such}]" if such else write
+        notes.wrong(place, f"found {shown(found)}, expected a list of tables{how}")
+        return
+    if most is not None and len(found) > most:
+        notes.wrong(place, f"found {len(found)} tables, expected at most {most}")
+        return
+    for number, entry in enumerate(found, 1):
+        here = (*place, number)
+        if isinstance(entry, dict):
+            yield here, entry
+        else:
+            how = f", as in {such}" if such else write
+            notes.wrong(here, f"found {shown(entry)}, expected a table{how}")
 
 
 def _advice(place: Place, name: str, is_table: bool, known: tuple[str, ...]) -> str:  # noqa: FBT001
-    import difflib
-
     if "key_env" in known and re.search(_LIKE_A_KEY, name[:200]):
         return "; keys come from the environment: name the variable in key_env"
-    near = difflib.get_close_matches(name[:40].lower(), known, 1)
-    if near:
-        return f"; did you mean {near[0]}?"
+    if near := nearest(name, known):
+        return f"; did you mean {near}?"
     if not place and name in SHARED:
         return "; put it under its pool, or under [defaults] for all"
     if place in {(), ("defaults",)} and name in Declared._fields:

@@ -4,10 +4,21 @@ import re
 from collections.abc import Callable
 
 from headgate.config.error_text import shown
-from headgate.core.fields import FLAG, Field, Fields, Refused, choice, flag, listed, spelled
+from headgate.core.fields import (
+    FLAG,
+    Field,
+    Fields,
+    Refused,
+    choice,
+    flag,
+    listed,
+    pattern,
+    spelled,
+)
 from headgate.errors import UsageError
 
 BUILTIN = ("aider", "claude", "codex", "gemini", "opencode")
+TOOLS = '{ on = "tool_use" }'
 MOST = 500
 """How many entries a list or a table may have."""
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
@@ -21,8 +32,8 @@ def _several(read: Callable[[object], str]) -> Callable[[object], tuple[str, ...
         for entry in value:
             try:
                 read(entry)
-            except Refused:
-                raise
+            except re.error as error:
+                raise Refused(f"found {shown(entry)} ({error}) in it") from None
             except UsageError:
                 raise Refused(f"found {shown(entry)} in it") from None
         return tuple(map(read, value))
@@ -47,18 +58,8 @@ def _table(keys: str, values: str) -> Callable[[object], dict[str, str]]:
     return table
 
 
-def _pattern(value: object) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= 1_000:
-        raise UsageError("not a pattern")
-    try:
-        re.compile(value)
-    except (re.error, OverflowError, RecursionError, Warning) as error:
-        raise Refused(f"found {shown(value)} ({error})") from None
-    return value
-
-
 def _session_line(value: object) -> str:
-    if re.compile(_pattern(value)).groups < 1:
+    if re.compile(pattern(value)).groups < 1:
         raise Refused(f"found {shown(value)}, which has no group")
     return str(value)
 
@@ -194,14 +195,14 @@ FIELDS: Fields = {
     ),
     "tools": Field(
         None,
-        'a list of tables, as in [{ on = "tool_use", name = "tool" }]',
+        f"a list of tables, as in [{TOOLS}]",
         text="How events tell of tool calls.",
     ),
     "polls": Field(
         _words, _WORDS, text="Tools that ask again and again by design, and so make no loop."
     ),
     "retries": Field(
-        _several(_pattern),
+        _several(pattern),
         _PATTERNS,
         text="Patterns, from the start of a line, for text that is no progress.",
     ),

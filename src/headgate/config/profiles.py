@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headgate.config.error_text import Place, shown
-from headgate.config.problems import Notes, read_table
-from headgate.config.profile_fields import BUILTIN, FIELDS, MOST, TOOL
+from headgate.config.error_text import Place
+from headgate.config.problems import Notes, each_table, read_table
+from headgate.config.profile_fields import BUILTIN, FIELDS, MOST, TOOL, TOOLS
 from headgate.core.agents.profile import Profile, Tool
 from headgate.errors import UsageError
 
@@ -91,16 +91,5 @@ def _builtin() -> Mapping[str, Profile]:
 
 
 def _read_tools(notes: Notes, place: Place, found: object) -> tuple[Tool, ...]:
-    if not isinstance(found, list) or len(found) > MOST:
-        notes.wrong(place, f"found {shown(found)}, expected {FIELDS['tools'].allowed}")
-        return ()
-    tools = []
-    for number, entry in enumerate(found, 1):
-        here = (*place, number)
-        if not isinstance(entry, dict):
-            notes.wrong(
-                here, f'found {shown(entry)}, expected a table, as in {{ on = "tool_use" }}'
-            )
-            continue
-        tools.append(Tool(**{"on": "", **read_table(notes, here, entry, TOOL)}))
-    return tuple(tools)
+    tables = each_table(notes, place, found, MOST, TOOLS)
+    return tuple(Tool(**{"on": "", **read_table(notes, *table, TOOL)}) for table in tables)

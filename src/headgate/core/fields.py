@@ -5,7 +5,7 @@ with a table is told for all of its fields at once.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from headgate.core.named_tuple import NamedTuple
@@ -48,28 +48,33 @@ def read_fields(
 ) -> dict[str, Any]:
     """The values of the fields that a table names, without those that are refused.
 
-    `wrong` is told what is wrong with which field. Other names are the caller's matter.
+    `wrong` is told what is wrong with which field, with "" for the table as a whole. Names that
+    are no fields are the caller's matter.
     """
     values = {}
     for name, field in fields.items():
-        if name not in table or field.read is None:
+        if name not in table:
+            if field.required:
+                wrong("", f"{name}: missing, expected {field.allowed}")
+            continue
+        if field.read is None:
             continue
         try:
             values[name] = field.read(table[name])
         except Refused as refusal:
             wrong(name, f"{refusal}; expected {field.allowed}")
+        except re.error as error:
+            wrong(name, f"found {shown(table[name])} ({error}), expected {field.allowed}")
         except (UsageError, ValueError, OverflowError):  # the latter two by numbers of any length
             wrong(name, f"found {shown(table[name])}, expected {field.allowed}")
     return values
 
 
-def missing(table: Mapping[str, object], fields: Fields) -> list[str]:
-    """What is wrong with a table that lacks some of its fields."""
-    return [
-        f"{name}: missing, expected {field.allowed}"
-        for name, field in fields.items()
-        if field.required and name not in table
-    ]
+def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """The known name that another was probably meant to be; "" if none is alike."""
+    from difflib import get_close_matches
+
+    return "".join(get_close_matches(name[:40].lower(), known, 1, alike))
 
 
 def flag(value: object) -> bool:
@@ -133,6 +138,19 @@ def spelled(pattern: str, most: int) -> Callable[[object], str]:
         return value
 
     return read
+
+
+def pattern(value: object) -> str:
+    """A regular expression."""
+    if not isinstance(value, str) or not 0 < len(value) <= 1_000:
+        raise UsageError("not a pattern")
+    try:
+        re.compile(value)
+    except RecursionError:
+        raise re.error("nested too deeply") from None
+    except (OverflowError, Warning) as error:  # a warning where these are made errors
+        raise re.error(str(error)) from None
+    return value
 
 
 def listed(words: tuple[str, ...]) -> str:
