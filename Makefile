@@ -15,7 +15,7 @@ PINS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench sim chaos clients pin clean
+.PHONY: help demo test lint format bench sim reference chaos clients pin clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) \
@@ -42,6 +42,9 @@ bench: $(VENV)/.dev ## measure, as ratios to a baseline in the same run
 
 sim: $(VENV)/.dev ## judge how limits are learned, and write it into docs/control.md (minutes)
 	$(BIN)/headgate sim report --out docs/control.md $(ARGS)
+
+reference: $(VENV)/.dev ## write docs/reference.md, as the code has it
+	$(BIN)/python tools/reference.py
 
 chaos: $(VENV)/.dev ## kill things at random for HEADGATE_CHAOS_SECONDS (120), then count seats
 	HEADGATE_CHAOS_SECONDS=$(HEADGATE_CHAOS_SECONDS) $(BIN)/pytest -m chaos --timeout=0 $(ARGS)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.config import load
-from headgate.config.profiles import BUILTIN, all_profiles
+from headgate.config.profile_fields import BUILTIN
+from headgate.config.profiles import all_profiles
 from headgate.core.agents.agent_watch import AgentWatch, RunLimits, WatchVerdict
 from headgate.core.agents.find_profile import GENERIC, Profile
 from headgate.core.agents.run_limits import JobPolicy, warnings

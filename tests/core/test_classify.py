@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.answers.answer_rules import NONE, Rule, parse_rules
+from headgate.core.answers.answer_rules import NONE, Rule
 from headgate.core.answers.builtin_rules import ANSWERS, BUILTIN
 from headgate.core.answers.classify import Response, classify, classify_line
 from headgate.core.answers.retry_after import RateHeader, RateHeaders, rate_headers
@@ -24,6 +24,7 @@ from headgate.core.answers.signals import (
 )
 from headgate.core.times import Ms, Seconds
 from headgate.errors import ConfigError
+from tests.core.own_rules import own_rules
 
 NOW = Seconds(1_790_000_000.0)  # 2026-09-21T14:13:20Z
 UNIFIED = "anthropic-ratelimit-unified-"
@@ -987,7 +988,7 @@ def test_meters(headers: dict[str, str], found: RateHeaders | None) -> None:
 
 def test_own_rules_come_first() -> None:
     """A rule of the configuration overrides the table, and may silence it."""
-    own = parse_rules(
+    own = own_rules(
         [
             {
                 "name": "mine",
@@ -1004,8 +1005,7 @@ def test_own_rules_come_first() -> None:
                 "retry": False,
             },
             {"status": 529, "signal": "none"},
-        ],
-        "headgate.toml: classify",
+        ]
     )
     rules = (*own, *BUILTIN)
     seats = '{"error": {"code": "1302"}}'
@@ -1021,7 +1021,7 @@ def test_own_rules_come_first() -> None:
 
 def test_a_rule_without_a_status_is_for_refusals_only() -> None:
     """Neither what was let in nor who one is matches a rule that names no status."""
-    rules = parse_rules([{"header": {"x-a": "b"}, "signal": "rate-limited"}], "here")
+    rules = own_rules([{"header": {"x-a": "b"}, "signal": "rate-limited"}])
     for status in (200, 302, 401, 403):
         found = classify(Response(status, {"x-a": "b"}), NOW, rules)
         assert found is None or found.kind == ACCEPTED
@@ -1030,67 +1030,73 @@ def test_a_rule_without_a_status_is_for_refusals_only() -> None:
 
 def test_a_rule_may_name_a_2xx() -> None:
     """A provider that throttles with a 200 can be described."""
-    rules = parse_rules([{"status": 200, "header": {"x-a": "."}, "signal": "rate-limited"}], "here")
+    rules = own_rules([{"status": 200, "header": {"x-a": "."}, "signal": "rate-limited"}])
     assert _plain(classify(Response(200, {"x-a": "b"}), NOW, rules)) == Signal(RATE)
 
 
 @pytest.mark.parametrize(
     "value, said",
     [
-        ({}, ["here: found {}, expected an array of tables; write [[classify]]"]),
-        ([3], ["here: entry 1: found 3, expected a table"]),
-        ([{"status": 429}], ["here: entry 1: signal: missing, expected one of accepted, "]),
-        ([{"signal": "none"}], ["here: entry 1: says not when it applies; name a status"]),
+        ({}, ["here: classify: found a table, expected a list of tables; write [[classify]]"]),
+        ([3], ["here: classify: entry 1: found 3, expected a table"]),
+        (
+            [{"status": 429}],
+            ["classify: entry 1: signal: missing, expected one of accepted, "],
+        ),
+        (
+            [{"signal": "none"}],
+            ["classify: entry 1: says not when it applies; name a status"],
+        ),
         (
             [{"status": 429, "signal": "none"}, {"status": 42, "signal": "usage", "hedder": 1}],
             [
-                "here: entry 2: status: found 42, expected a status from 100 to 599, a range",
-                "here: entry 2: signal: found 'usage', expected one of accepted, concurrency-",
-                "here: entry 2: 'hedder': unknown; allowed here: name, signal, provider, status",
+                "classify: entry 2: status: found 42, expected a status from 100 to 599, a range",
+                'classify: entry 2: signal: found "usage", expected one of accepted, concurrency-',
+                "classify: entry 2: hedder: unknown; allowed here: name, signal, provider, status",
             ],
         ),
-        ([{"status": ["599-500"], "signal": "none"}], ["status: found ['599-500'], expected"]),
-        ([{"status": [], "signal": "none"}], ["status: found [], expected"]),
-        ([{"status": True, "signal": "none"}], ["status: found True, expected"]),
-        ([{"status": "4xx", "signal": "none"}], ["status: found '4xx', expected"]),
+        ([{"status": ["599-500"], "signal": "none"}], ["status: found a list, expected"]),
+        ([{"status": [], "signal": "none"}], ["status: found a list, expected"]),
+        ([{"status": True, "signal": "none"}], ["status: found true, expected"]),
+        ([{"status": "4xx", "signal": "none"}], ['status: found "4xx", expected']),
         (
             [{"body": "(", "signal": "none"}],
-            ["body: found '(' (missing ), unterminated subpattern at position 0), expected"],
+            ['body: found "(" (missing ), unterminated subpattern at position 0), expected'],
         ),
-        ([{"body": "", "signal": "none"}], ["body: found '', expected"]),
-        ([{"body": "x" * 1_001, "signal": "none"}], ["body: found 'xxx"]),
-        ([{"line": "[", "signal": "none"}], ["line: found '[' (unterminated character set"]),
+        ([{"body": "", "signal": "none"}], ['body: found "", expected']),
+        ([{"body": "x" * 1_001, "signal": "none"}], ['body: found "xxx']),
+        ([{"line": "[", "signal": "none"}], ['line: found "[" (unterminated character set']),
         (
             [{"header": {"x": "*"}, "signal": "none"}],
-            ["header: found {'x': '*'} (nothing to repeat"],
+            ["header: found a table (nothing to repeat"],
         ),
-        ([{"header": "x", "signal": "none"}], ["header: found 'x', expected a table of regular"]),
+        ([{"header": "x", "signal": "none"}], ['header: found "x", expected a table of regular']),
         ([{"code": 1.5, "signal": "none"}], ["code: found 1.5, expected a code or a list of them"]),
-        ([{"code": "a", "provider": "a/b", "signal": "none"}], ["provider: found 'a/b', expected"]),
+        ([{"code": "a", "provider": "a/b", "signal": "none"}], ['provider: found "a/b", expected']),
         (
             [{"code": "a", "provider": "host", "signal": "none"}],
-            ["provider: found 'host', expected"],
+            ['provider: found "host", expected'],
         ),
         (
             [{"code": "a", "account": 1, "signal": "none"}],
             ["account: found 1, expected true or false"],
         ),
-        ([{"code": "a", "retry": "no", "signal": "none"}], ["retry: found 'no', expected true or"]),
+        ([{"code": "a", "retry": "no", "signal": "none"}], ['retry: found "no", expected true or']),
         (
             [{"code": "a", "name": "a\nb", "signal": "none"}],
-            ["name: found 'a\\nb', expected one line"],
+            ['name: found "a\\nb", expected one line'],
         ),
         ([{"code": "a", "profile": "x", "signal": "none"}], ["profile: only beside line"]),
         ([{"code": "a", "signal": "quoted"}], ['signal: "quoted" is only for a line']),
         ([{"line": "a", "status": 429, "signal": "none"}], ["status: not beside line"]),
-        ([{"line": "a", "signal": ["none"]}], ["signal: found ['none'], expected one of"]),
+        ([{"line": "a", "signal": ["none"]}], ["signal: found a list, expected one of"]),
         ([{} for _ in range(30)], ["here: and 40 more like these"]),
     ],
 )
 def test_what_is_wrong_with_rules(value: object, said: list[str]) -> None:
     """Every mistake is named with its entry, its key, what was found and what is allowed."""
     with pytest.raises(ConfigError) as caught:
-        parse_rules(value, "here")
+        own_rules(value)
     for text in said:
         assert text in str(caught.value)
 
@@ -1184,7 +1190,7 @@ entries = st.dictionaries(
 def test_own_rules_never_raise_but_when_read(value: object, response: Response, line: str) -> None:
     """Whatever the configuration says, a mistake is named when it is read, and only then."""
     try:
-        rules = parse_rules(value, "here")
+        rules = own_rules(value)
     except ConfigError:
         return
     classify(response, NOW, rules)

@@ -259,19 +259,22 @@ def test_rules_for_answers() -> None:
             "observe = [{ process = '(' }]",
             (
                 'observe: entry 1: process: found "(" '
-                f"(missing ), unterminated subpattern at position 0); {PROCESS}"
+                f"(missing ), unterminated subpattern at position 0), {PROCESS}"
             ),
         ),
         (
             "observe = [{ process = 'a{99999999999999999999}' }]",
             (
                 'observe: entry 1: process: found "a{99999999999999999999}" '
-                f"(the repetition number is too large); {PROCESS}"
+                f"(the repetition number is too large), {PROCESS}"
             ),
         ),
         (
             f"observe = [{{ process = '{'(' * 499}{')' * 499}' }}]",
-            f"observe: entry 1: process: is nested too deeply; {PROCESS}",
+            (
+                f'observe: entry 1: process: found "{"(" * 30}…{")" * 30}" (nested too deeply), '
+                f"{PROCESS}"
+            ),
         ),
         ("observe = [{ process = '' }]", f'observe: entry 1: process: found "", {PROCESS}'),
         *(
@@ -290,7 +293,7 @@ def test_rules_for_answers() -> None:
         ),
         (
             f"observe = [{', '.join(['{ process = 3 }'] * 51)}]",
-            "observe: found 51 entries, expected at most 50",
+            "observe: found 51 tables, expected at most 50",
         ),
     ],
 )
@@ -524,8 +527,11 @@ def test_a_limit_is_learned_only_by_learning(text: str, problem: str) -> None:
                 "put it under its pool, or under [defaults] for all"
             ),
         ),
-        ("[classify]\na = 3", "1: classify: found a table, expected rules; write [[classify]]"),
-        ("classify = 'x'", '1: classify: found "x", expected rules; write [[classify]]'),
+        (
+            "[classify]\na = 3",
+            "1: classify: found a table, expected a list of tables; write [[classify]]",
+        ),
+        ("classify = 'x'", '1: classify: found "x", expected a list of tables; write [[classify]]'),
         (
             "classify = [3]",
             "1: classify: entry 1: found 3, expected a table; write [[classify]]",

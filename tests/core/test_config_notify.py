@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from headgate.config.check import parse
 from headgate.core.display.snapshots import Event
-from headgate.core.notification_targets import ALL, FAILED, KINDS, MISSED, USUAL, NotifyTarget, Only
+from headgate.core.events import KINDS
+from headgate.core.notification_targets import ALL, FAILED, MISSED, USUAL, NotifyTarget, Only
 from headgate.core.times import Ms
 from headgate.errors import ConfigError
 
@@ -167,10 +168,10 @@ def test_a_wrong_target_is_refused_with_its_place(setting: str, problem: str) ->
 @pytest.mark.parametrize(
     "text, problem",
     [
-        ("notify = 3", "1: notify: found 3, expected targets; write [[notify]]"),
+        ("notify = 3", "1: notify: found 3, expected a list of tables; write [[notify]]"),
         (
             "[notify]\ncommand = 'x'",
-            "1: notify: found a table, expected targets; write [[notify]]",
+            "1: notify: found a table, expected a list of tables; write [[notify]]",
         ),
         ("notify = [3]", "1: notify: entry 1: found 3, expected a table; write [[notify]]"),
         (
@@ -179,7 +180,7 @@ def test_a_wrong_target_is_refused_with_its_place(setting: str, problem: str) ->
         ),
         (
             "[[notify]]\ncommand = 'x'\n" * 51,
-            "1: notify: found 51 targets, expected at most 50",
+            "1: notify: found 51 tables, expected at most 50",
         ),
     ],
 )

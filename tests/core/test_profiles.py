@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from headgate.config import load
 from headgate.config.check import parse
-from headgate.config.profiles import BUILTIN, all_profiles
+from headgate.config.profile_fields import BUILTIN
+from headgate.config.profiles import all_profiles
 from headgate.core.agents.find_profile import (
     GENERIC,
     OutputLine,
@@ -26,6 +27,7 @@ from headgate.core.agents.find_profile import (
 from headgate.core.key_patterns import parse_key
 from headgate.errors import ConfigError
 
+DOCS = Path(__file__).parents[2] / "docs"
 ALL = all_profiles(load(None))
 BY_NAME = {profile.name: profile for profile in ALL} | {"": GENERIC}
 GO_ON = "Continue where you left off."
@@ -590,11 +592,17 @@ def test_every_builtin_profile_has_a_program_of_its_own() -> None:
     assert tuple(profile.name for profile in ALL) == BUILTIN
 
 
-def test_the_page_explains_every_field() -> None:
-    """And its example can be used."""
-    page = (Path(__file__).parents[2] / "docs" / "profiles.md").read_text(encoding="utf-8")
-    for name in {*Profile._fields, "like"} - {"name", "speaks"}:
-        assert f"`{name}`" in page
+def test_the_reference_explains_every_field() -> None:
+    """Each has its row in the table of profiles, and there is no other."""
+    page = (DOCS / "reference.md").read_text(encoding="utf-8")
+    table = page.partition("\n### `profiles.NAME`\n")[2].partition("\n#")[0]
+    rows = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    assert sorted(rows) == sorted({*Profile._fields, "like"} - {"name", "speaks"})
+
+
+def test_the_example_of_the_page_can_be_used() -> None:
+    """And means what the page says."""
+    page = (DOCS / "profiles.md").read_text(encoding="utf-8")
     example = re.search(r"```toml\n(.*?)```", page, re.DOTALL)
     assert example
     config = parse(example[1], "c.toml")

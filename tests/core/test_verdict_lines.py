@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.answers.answer_rules import Rule, parse_rules
+from headgate.core.answers.answer_rules import Rule
 from headgate.core.answers.builtin_rules import BUILTIN, LINES
 from headgate.core.answers.classify import classify_line
 from headgate.core.answers.signals import (
@@ -20,6 +20,7 @@ from headgate.core.answers.signals import (
     Signal,
 )
 from headgate.core.times import Ms, Seconds
+from tests.core.own_rules import own_rules
 
 NOW = Seconds(1_790_000_000.0)
 
@@ -479,7 +480,7 @@ def test_without_a_clock_a_moment_is_left_out() -> None:
 
 def test_own_lines_come_first() -> None:
     """A rule of the configuration may add an agent's lines, quote an answer, or silence a rule."""
-    own = parse_rules(
+    own = own_rules(
         [
             {
                 "line": "FATAL: seats gone, retry in",
@@ -488,8 +489,7 @@ def test_own_lines_come_first() -> None:
             },
             {"line": r"HTTP (?P<status>\d{3}) (?P<body>.*)", "signal": "quoted"},
             {"line": "Quota exceeded", "signal": "none", "name": "hush"},
-        ],
-        "here",
+        ]
     )
     rules = (*own, *BUILTIN)
     found = classify_line("FATAL: seats gone, retry in 5s", "me", rules)

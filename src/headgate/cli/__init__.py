@@ -9,7 +9,10 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
 
 VERBS = {
     "run": "run a program when there is room for it",
@@ -42,6 +45,14 @@ VERBS = {
     "demo": "a dozen stand-in agents under caps, on a store of their own",
 }
 
+OPTIONS = {
+    "--store URL": "where the line is kept: sqlite:///path or memory:// (HEADGATE_STORE)",
+    "--config FILE": "the configuration (HEADGATE_CONFIG)",
+    "--version": "print the version",
+    "--help": "this; headgate VERB --help says more about one verb",
+}
+"""What stands before the verb."""
+
 _USAGE = """\
 usage: headgate [--store URL] [--config FILE] VERB ...
 
@@ -49,10 +60,7 @@ Lets in as many AI agents as your machines and accounts can take, and never one 
 
 {verbs}
 
-  --store URL      where the line is kept: sqlite:///path or memory:// (HEADGATE_STORE)
-  --config FILE    the configuration (HEADGATE_CONFIG)
-  --version        print the version
-  --help           this; headgate VERB --help says more about one verb
+{options}
 
 HEADGATE_LIMITS="host=5,anthropic/claude-opus-*=4" beats every other limit.
 HEADGATE_SCHEMA=1 leaves out of JSON the names that have changed.
@@ -119,10 +127,9 @@ def _dispatch(words: list[str]) -> int:
     return _run(verb, words, options)
 
 
-def _run(verb: str, words: list[str], options: dict[str, str]) -> int:
+def parser_of(verb: str) -> "ArgumentParser":
+    """What reads the words after a verb, and knows what they mean."""
     from argparse import ArgumentParser, HelpFormatter
-
-    from headgate.errors import HeadgateError
 
     module = import_module(f"headgate.cli.{verb}")
     parser = ArgumentParser(
@@ -132,6 +139,13 @@ def _run(verb: str, words: list[str], options: dict[str, str]) -> int:
         formatter_class=lambda prog: HelpFormatter(prog, width=100),
     )
     module.arguments(parser)
+    return parser
+
+
+def _run(verb: str, words: list[str], options: dict[str, str]) -> int:
+    from headgate.errors import HeadgateError
+
+    parser = parser_of(verb)
     try:
         args = parser.parse_args(words)
         args.store = options.get("store")
@@ -140,7 +154,7 @@ def _run(verb: str, words: list[str], options: dict[str, str]) -> int:
             from headgate.cli.shared.open_gate import wants_only_new
 
             wants_only_new()  # a bad HEADGATE_SCHEMA is found before anything is done
-        return int(module.run(args))
+        return int(import_module(f"headgate.cli.{verb}").run(args))
     except HeadgateError as error:
         _complain(f"headgate: {error}")
         return error.exit_code
@@ -148,7 +162,8 @@ def _run(verb: str, words: list[str], options: dict[str, str]) -> int:
 
 def _help(out: object = None) -> int:
     verbs = "\n".join(f"  {verb:<10} {does}" for verb, does in VERBS.items())
-    print(_USAGE.format(verbs=verbs), end="", file=out or sys.stdout)  # type: ignore[arg-type]
+    options = "\n".join(f"  {name:<16} {does}" for name, does in OPTIONS.items())
+    print(_USAGE.format(verbs=verbs, options=options), end="", file=out or sys.stdout)  # type: ignore[arg-type]
     return 0
 
 

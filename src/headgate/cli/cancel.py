@@ -13,7 +13,7 @@ def arguments(parser: ArgumentParser) -> None:
     """What `cancel` takes."""
     parser.add_argument("ids", nargs="+", metavar="ID", help="as shown by headgate queue")
     parser.add_argument(
-        "--grace", metavar="DUR", help="time to end by itself before it is killed (10s)"
+        "--grace", metavar="DUR", help="how long it has to end by itself before it is killed (10s)"
     )
     parser.add_argument("--json", action="store_true", help="print what became of each as JSON")
 

@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 
 from headgate.cli.shared import terminal
 from headgate.cli.shared.open_gate import open_gate, print_json
+from headgate.cli.shared.options import add_priority
 from headgate.core.display.snapshots import Capacity
 from headgate.core.quantities import show_seconds
 from headgate.errors import NoRoomError
@@ -15,11 +16,9 @@ def arguments(parser: ArgumentParser) -> None:
         "key",
         nargs="?",
         metavar="KEY",
-        help="PROVIDER/MODEL, as in anthropic/claude-opus-4-6; without it, for work with no model",
+        help="the model, as in anthropic/claude-opus-4-6; none for work that uses no model",
     )
-    parser.add_argument(
-        "-p", "--priority", help="interactive, normal, background, or a number (higher goes first)"
-    )
+    add_priority(parser)
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 

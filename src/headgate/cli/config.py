@@ -23,7 +23,7 @@ def arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions", required=True)
     does = "check a file: exit code 0 if it can be used, 2 if not"
     check = actions.add_parser("check", help=does, description=does, allow_abbrev=False)
-    check.add_argument("file", nargs="?", metavar="FILE", help="by default the one that counts")
+    check.add_argument("file", nargs="?", metavar="FILE", help="which file (the one in use)")
     check.add_argument("--json", action="store_true", help="print it as JSON")
 
 

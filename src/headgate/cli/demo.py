@@ -7,7 +7,11 @@ def arguments(parser: ArgumentParser) -> None:
     """What `demo` takes."""
     parser.add_argument("--agents", type=int, default=12, metavar="N", help="how many agents (12)")
     parser.add_argument(
-        "--seed", type=int, default=7, metavar="N", help="for another demonstration"
+        "--seed",
+        type=int,
+        default=7,
+        metavar="N",
+        help="another number, another course of events (7)",
     )
     parser.add_argument(
         "--plain", action="store_true", help="lines instead of a picture that moves"

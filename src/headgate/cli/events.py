@@ -26,7 +26,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--follow", action="store_true", help="go on with what happens next, until Ctrl-C"
     )
-    parser.add_argument("-n", default="50", metavar="N", dest="most", help="the last N (50)")
+    parser.add_argument("-n", default="50", metavar="N", dest="most", help="show the last N (50)")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
 
 

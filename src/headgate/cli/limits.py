@@ -38,13 +38,17 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
     for name, does, value, means in (
-        ("set", "set a pool's limit", "N", "how many seats, or learn to have it found out"),
+        ("set", "set a pool's limit", "N", "how many at once, or learn: find it out"),
         ("unset", "lift a pool's limit", "", ""),
-        ("cooldown", "set how long freed seats rest", "DUR", "as in 2s"),
+        ("cooldown", "set how long freed seats rest", "DUR", "how long, as in 2s"),
         ("restore", "forget what was set by hand, and what was learned", "", ""),
     ):
         action = actions.add_parser(name, help=does, description=does, allow_abbrev=False)
-        action.add_argument("pool", metavar="POOL", help="host, PROVIDER, or PROVIDER/MODEL with *")
+        action.add_argument(
+            "pool",
+            metavar="POOL",
+            help="host, PROVIDER, or PROVIDER/MODEL in which * stands for any text",
+        )
         if value:
             action.add_argument("value", metavar=value, help=means)
 

@@ -25,8 +25,8 @@ def arguments(parser: ArgumentParser) -> None:
         "-f", "--follow", action="store_true", help="go on until the job has ended, or Ctrl-C"
     )
     parser.add_argument("-n", metavar="N", dest="lines", help="only the last N lines")
-    parser.add_argument("--attempt", metavar="N", help="of this attempt (the last)")
-    parser.add_argument("--path", action="store_true", help="print where the file is, and no more")
+    parser.add_argument("--attempt", metavar="N", help="the output of this attempt (the last)")
+    parser.add_argument("--path", action="store_true", help="print the path of the file instead")
 
 
 def run(args: Namespace) -> int:

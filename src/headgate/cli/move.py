@@ -3,16 +3,17 @@
 from argparse import ArgumentParser, Namespace
 
 from headgate.cli.shared import job_verb
+from headgate.cli.shared.options import add_priority
 from headgate.errors import UsageError
 
 
 def arguments(parser: ArgumentParser) -> None:
     """What `move` takes."""
     job_verb.add_ids(parser)
-    parser.add_argument("--first", action="store_true", help="before all others of its priority")
     parser.add_argument(
-        "-p", "--priority", help="interactive, normal, background, or a number (higher goes first)"
+        "--first", action="store_true", help="put it before all others of its priority"
     )
+    add_priority(parser)
 
 
 def run(args: Namespace) -> int:

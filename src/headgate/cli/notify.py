@@ -39,7 +39,7 @@ def arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions", required=True)
     does = "send a test to one target or to all (exit 125 if one fails)"
     test = actions.add_parser("test", help=does, description=does, allow_abbrev=False)
-    test.add_argument("name", nargs="?", metavar="NAME", help="by default all of them")
+    test.add_argument("name", nargs="?", metavar="NAME", help="which target (all of them)")
     does = "show who is told of what, and how far that has come"
     show = actions.add_parser("list", help=does, description=does, allow_abbrev=False)
     for action in (test, show):

@@ -13,9 +13,11 @@ def arguments(parser: ArgumentParser) -> None:
     """What `pause` takes."""
     parser.add_argument("pool", metavar="POOL", help="as shown by headgate limits")
     parser.add_argument(
-        "--for", dest="length", metavar="DUR", help="how long, as in 10m; until resumed without it"
+        "--for", dest="length", metavar="DUR", help="how long, as in 10m (until headgate resume)"
     )
-    parser.add_argument("--note", default="", metavar="TEXT", help="why, for those who wait")
+    parser.add_argument(
+        "--note", default="", metavar="TEXT", help="why; those who wait are shown it"
+    )
 
 
 def run(args: Namespace) -> int:

@@ -34,16 +34,21 @@ def arguments(parser: ArgumentParser) -> None:
         "[--set POOL] [--json]"
     )
     add = parser.add_argument
-    add("--most", metavar="N", help="the most at once (16 copies, 8 requests)")
-    add("--timeout", metavar="DUR", help="end a copy or a request after so long (10m, 1m)")
-    add("--rounds", metavar="N", help="the most rounds of copies (12)")
-    add("--set", nargs="?", const="", metavar="POOL", help="set the limit that was found")
+    add("--most", metavar="N", help="try at most so many at once (16 copies, or 8 requests)")
+    add("--timeout", metavar="DUR", help="end a copy (10m) or a request (1m) after so long")
+    add("--rounds", metavar="N", help="run at most so many rounds of copies (12)")
+    does = "set the limit that was found: of host for copies, of POOL (KEY) for requests"
+    add("--set", nargs="?", const="", metavar="POOL", help=does)
     add("--json", action="store_true", help="print it as JSON")
-    add("--upstream", metavar="URL", help="where the account's API is")
+    add("--upstream", metavar="URL", help="probe the account behind this API, and not the machine")
     add("-m", "--model", metavar="KEY", help="the model to ask, as in anthropic/claude-opus-4-6")
-    add("--api", choices=("anthropic", "openai", "gemini"), help="what it speaks (by KEY)")
-    add("--key-env", metavar="NAME", help="the environment variable with the key (that of the API)")
-    add("--rest", metavar="DUR", help="between two levels, while ended requests count on (3s)")
+    add("--api", choices=("anthropic", "openai", "gemini"), help="which API it is (told by KEY)")
+    add(
+        "--key-env",
+        metavar="NAME",
+        help="the variable with the key (ANTHROPIC_API_KEY or the like)",
+    )
+    add("--rest", metavar="DUR", help="wait so long before trying more at once (3s)")
     add("command", nargs=REMAINDER, metavar="CMD", help="the program and its arguments")
 
 

@@ -67,8 +67,8 @@ _ENDED = (
 def arguments(parser: ArgumentParser) -> None:
     """What `queue` takes."""
     parser.add_argument("--page", default="1", metavar="N", help="which page of those who wait (1)")
-    parser.add_argument("--size", default="100", metavar="N", help="how many to a page (100)")
-    parser.add_argument("--all", action="store_true", help="also the jobs that have ended")
+    parser.add_argument("--size", default="100", metavar="N", help="how many on a page (100)")
+    parser.add_argument("--all", action="store_true", help="show the jobs that have ended, too")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 

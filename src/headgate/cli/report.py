@@ -28,16 +28,18 @@ from headgate.gate.liveness.process_marks import MARK
 def arguments(parser: ArgumentParser) -> None:
     """What `report` takes."""
     parser.add_argument("pool", metavar="POOL", help="as shown by headgate limits")
-    parser.add_argument("signal", metavar="SIGNAL", help=", ".join(KINDS))
+    parser.add_argument("signal", metavar="SIGNAL", help=f"what it said: {', '.join(KINDS)}")
     parser.add_argument(
         "--retry-after",
         metavar="DUR",
         help="how long upstream asks to be left alone, as in 30 (seconds) or 2m; at most a day",
     )
-    parser.add_argument("--in-use", metavar="N", help="with usage: how much upstream counts")
-    parser.add_argument("--limit", metavar="N", help="with usage: how much upstream allows")
-    parser.add_argument("--note", default="", metavar="TEXT", help="why, for those who wait")
-    parser.add_argument("--json", action="store_true", help="print the pool as it is then as JSON")
+    parser.add_argument("--in-use", metavar="N", help="with usage: how many upstream counts")
+    parser.add_argument("--limit", metavar="N", help="with usage: how many upstream allows")
+    parser.add_argument(
+        "--note", default="", metavar="TEXT", help="why; those who wait are shown it"
+    )
+    parser.add_argument("--json", action="store_true", help="then print the pool as JSON")
 
 
 def run(args: Namespace) -> int:

@@ -5,6 +5,7 @@ import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 
 from headgate.cli.shared.open_gate import open_gate, say
+from headgate.cli.shared.options import add_about, add_grace
 from headgate.cli.shared.progress import Progress
 from headgate.core.quantities import parse_duration, shown
 from headgate.core.times import Seconds, seconds
@@ -20,26 +21,15 @@ def arguments(parser: ArgumentParser) -> None:
         "-m",
         "--model",
         metavar="KEY",
-        help="what it uses, as in anthropic/claude-opus-4-6 (known agents tell by themselves)",
+        help="the model it uses, as in anthropic/claude-opus-4-6 (known agents' commands name it)",
     )
-    parser.add_argument(
-        "--task", metavar="ID", help="whom it is for; names it, changes nothing else"
-    )
-    parser.add_argument(
-        "-p", "--priority", help="interactive, normal, background, or a number (higher goes first)"
-    )
-    parser.add_argument(
-        "--weight", default="1", metavar="N", help="seats it takes in each pool (1)"
-    )
-    parser.add_argument(
-        "--since",
-        metavar="TIME",
-        help="when its prompt began: seconds since the epoch, or e.g. 5m ago as 5m",
-    )
+    add_about(parser)
     waits = parser.add_mutually_exclusive_group()
-    waits.add_argument("--wait", metavar="DUR", help="wait at most so long, then exit 124")
+    waits.add_argument(
+        "--wait", metavar="DUR", help="wait at most so long, as in 10m, then exit 124"
+    )
     waits.add_argument("--no-wait", action="store_true", help="exit 75 if there is no room now")
-    parser.add_argument("--grace", metavar="DUR", help="time to end by itself when cancelled (10s)")
+    add_grace(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing while waiting")
     parser.add_argument(
         "command", nargs=REMAINDER, metavar="CMD", help="the program and its arguments"

@@ -7,6 +7,7 @@ from typing import Any
 from headgate.cli.shared import job_options
 from headgate.cli.shared.job_verb import describe
 from headgate.cli.shared.open_gate import open_gate, print_json, say
+from headgate.cli.shared.options import add_about
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.display.snapshots import JobStatus
 from headgate.errors import UsageError
@@ -26,20 +27,16 @@ def arguments(parser: ArgumentParser) -> None:
         "-m",
         "--model",
         metavar="KEY",
-        help="what it uses; several, first choice first, fill {model} in CMD",
+        help="the model it uses; of several, as in KEY,KEY, the first is preferred, and {model} in "
+        "CMD stands for the one that it gets",
     )
-    parser.add_argument("--task", metavar="ID", help="whom it is for")
-    parser.add_argument(
-        "-p", "--priority", help="interactive, normal, background, or a number (higher goes first)"
-    )
-    parser.add_argument(
-        "--weight", default="1", metavar="N", help="seats it takes in each pool (1)"
-    )
-    parser.add_argument("--since", metavar="TIME", help="when its prompt began")
+    add_about(parser)
     job_options.add_options(parser)
-    parser.add_argument("--batch", metavar="FILE", help="submit the jobs of a file, - for stdin")
+    parser.add_argument(
+        "--batch", metavar="FILE", help="submit many: a file with a job on each line, - for stdin"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print the id and nothing else")
-    parser.add_argument("--json", action="store_true", help="print all about it as JSON")
+    parser.add_argument("--json", action="store_true", help="print the job as JSON")
     parser.add_argument(
         "command", nargs=REMAINDER, metavar="CMD", help="the program and its arguments"
     )

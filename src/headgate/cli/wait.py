@@ -19,7 +19,9 @@ def arguments(parser: ArgumentParser) -> None:
         "Exits with 0 if all are done, 1 if one ended otherwise, 124 if it took too long."
     )
     parser.add_argument("ids", nargs="+", metavar="ID", help="as printed by headgate submit")
-    parser.add_argument("--timeout", metavar="DUR", help="wait at most so long, then exit 124")
+    parser.add_argument(
+        "--timeout", metavar="DUR", help="wait at most so long, as in 10m, then exit 124"
+    )
     parser.add_argument("--json", action="store_true", help="print what became of each as JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing")
 

@@ -32,7 +32,7 @@ SHOWN = {
 
 def arguments(parser: ArgumentParser) -> None:
     """What `worker` takes."""
-    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing about jobs")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing about jobs")
 
 
 def run(args: Namespace) -> int:

@@ -1,16 +1,15 @@
 """Checks the text of a file as a whole, and says all that is wrong with it at once."""
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headgate.config.content import GRACE, Config
-from headgate.config.error_text import Place, dotted, label, not_toml, shown
-from headgate.config.pool import judge_pool, read_adapt, read_cooldown, read_pool
-from headgate.config.problems import SHARED, Notes
-from headgate.config.value_readers import TIME
+from headgate.config.error_text import dotted, label, not_toml, shown
+from headgate.config.pool import judge_pool, read_defaults, read_pool
+from headgate.config.problems import Notes, each_table, read_table, wrong_at
 from headgate.core.admission.pools import DEFAULTS, Declared
 from headgate.core.agents.run_limits import JobPolicy
+from headgate.core.fields import TIME, Field, Fields
 from headgate.core.key_patterns import HOST, parse_pattern
 from headgate.core.quantities import parse_duration
 from headgate.core.times import Ms
@@ -20,7 +19,37 @@ if TYPE_CHECKING:
     from headgate.core.answers.answer_rules import Rule
     from headgate.core.notification_targets import NotifyTarget
 
-_TABLES = ("pools", "defaults", "classify", "run", "jobs", "profiles", "notify")
+TABLES: Fields = {
+    "pools": Field(
+        None, "a table", text="The limits: a table for each pool, as in [pools.anthropic]."
+    ),
+    "defaults": Field(
+        None, "a table", text="What counts for every pool but host that does not say otherwise."
+    ),
+    "classify": Field(
+        None,
+        "rules",
+        text="Rules for answers, tried in turn before the built-in ones.",
+    ),
+    "run": Field(None, "a table", text="How agents are run."),
+    "jobs": Field(
+        None, "a table", text="When agents of jobs are ended, and what becomes of their jobs."
+    ),
+    "profiles": Field(
+        None,
+        "a table",
+        text="What is known of agents: a table for each, as in [profiles.claude].",
+    ),
+    "notify": Field(None, "targets", text="Who is told of what happens."),
+}
+RUN: Fields = {
+    "grace": Field(
+        parse_duration,
+        TIME,
+        '"10s"',
+        "How long an agent that is ended may tidy up before it is killed.",
+    )
+}
 
 
 def parse(text: str, name: str) -> Config:
@@ -38,10 +67,10 @@ def parse(text: str, name: str) -> Config:
             "expected what `headgate init` writes"
         ) from None
     notes = Notes(text, name)
-    notes.check_names((), document, _TABLES)
-    defaults = _read_defaults(notes, document)
+    notes.check_names((), document, tuple(TABLES))
+    defaults = read_defaults(notes, ("defaults",), notes.table((), document, "defaults"))
     pools = _read_pools(notes, document, defaults)
-    rules = _read_rules(notes, document)
+    rules = read_rules(notes, document)
     grace = _read_grace(notes, document)
     jobs = _read_jobs(notes, document)
     profiles = _read_profiles(notes, document)
@@ -64,11 +93,10 @@ def parse(text: str, name: str) -> Config:
 
 def _read_grace(notes: Notes, document: Mapping[str, object]) -> Ms:
     run = notes.table((), document, "run")
-    notes.check_names(("run",), run, ("grace",))
-    grace = notes.value(("run", "grace"), run, parse_duration, TIME)
-    if grace is not None and grace < 1_000:
+    grace: Ms = read_table(notes, ("run",), run, RUN).get("grace", GRACE)
+    if grace < 1_000:
         notes.warn(("run", "grace"), "hardly time for an ended agent to save its work; 10s is")
-    return GRACE if grace is None else grace
+    return grace
 
 
 def _read_jobs(notes: Notes, document: Mapping[str, object]) -> JobPolicy:
@@ -97,15 +125,6 @@ def _read_notify(notes: Notes, document: Mapping[str, object]) -> "tuple[NotifyT
     return read_notify(notes, document)
 
 
-def _read_defaults(notes: Notes, document: Mapping[str, object]) -> Declared:
-    place = ("defaults",)
-    table = notes.table((), document, "defaults")
-    notes.check_names(place, table, SHARED)
-    return Declared(
-        cooldown=read_cooldown(notes, place, table), adapt=read_adapt(notes, place, table)
-    )
-
-
 def _read_pools(
     notes: Notes, document: Mapping[str, object], defaults: Declared
 ) -> dict[str, Declared]:
@@ -132,40 +151,14 @@ def _read_pools(
     return pools
 
 
-def _read_rules(notes: Notes, document: Mapping[str, object]) -> "tuple[Rule, ...]":
+def read_rules(notes: Notes, document: Mapping[str, object]) -> "tuple[Rule, ...]":
     """The rules by which answers are read before the built-in ones."""
     if "classify" not in document:
         return ()
-    found = document["classify"]
-    if not isinstance(found, list):
-        notes.wrong(("classify",), f"found {shown(found)}, expected rules; write [[classify]]")
-        return ()
-    rules: list[Rule] = []
-    for number, entry in enumerate(found, 1):
-        place = ("classify", number)
-        if isinstance(entry, dict):
-            rules += _read_rule(notes, place, entry)
-        else:
-            notes.wrong(place, f"found {shown(entry)}, expected a table; write [[classify]]")
+    from headgate.core.answers.answer_rules import FIELDS, read_rule
+
+    rules = []
+    for place, entry in each_table(notes, ("classify",), document["classify"]):
+        notes.check_names(place, entry, tuple(FIELDS))
+        rules.append(read_rule(entry, f"entry {place[-1]}", wrong_at(notes, place), shown))
     return tuple(rules)
-
-
-def _read_rule(notes: Notes, place: Place, entry: Mapping[str, object]) -> "tuple[Rule, ...]":
-    """One rule, read alone so that each mistake finds its line; none if it is wrong."""
-    from headgate.core.answers.answer_rules import Rule, parse_rules
-
-    notes.check_names(place, entry, Rule._fields)
-    named: dict[str, object] = {"name": f"entry {place[-1]}"}
-    named |= {key: value for key, value in entry.items() if key in Rule._fields}
-    try:
-        return parse_rules([named], "classify")
-    except ConfigError as error:
-        for line in re.split(r"\n(?=classify: )", str(error)):
-            text = re.sub(r"^classify: (?:entry 1: )?", "", line)
-            key, colon, said = text.partition(": ")
-            known = colon and key in entry
-            notes.wrong((*place, key) if known else place, said if known else text)
-    except (ValueError, Warning) as error:  # a number of any length, or a doubtful expression
-        said = "has a number that is too long" if isinstance(error, ValueError) else str(error)
-        notes.wrong(place, f"{said}; expected what `headgate init` explains")
-    return ()

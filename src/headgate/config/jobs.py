@@ -1,11 +1,10 @@
 """Checks the table `[jobs]`: when agents are ended, and what becomes of their jobs."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from headgate.config.problems import Notes
-from headgate.config.value_readers import duration, whole
+from headgate.config.problems import Notes, read_table
 from headgate.core.agents.run_limits import JobPolicy, RunLimits, harmful_settings
+from headgate.core.fields import FLAG, Field, Fields, duration, flag, whole
 from headgate.core.quantities import LONGEST, parse_duration, parse_size, show_duration
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
@@ -20,13 +19,8 @@ _LARGEST_LOG = 2**40
 def read_jobs(notes: Notes, document: Mapping[str, object]) -> JobPolicy:
     """What the table says; what is wrong or odd in it goes into the notes."""
     table = notes.table((), document, "jobs")
-    notes.check_names(_PLACE, table, tuple(_READERS))
-    said: dict[str, Any] = {}
     errors = len(notes.errors)
-    for name, (read, allowed) in _READERS.items():
-        value = notes.value((*_PLACE, name), table, read, allowed)
-        if value is not None:
-            said[name] = None if value == _NEVER else value
+    said = read_table(notes, _PLACE, table, FIELDS)
     mine = {name: said.pop(name) for name in RunLimits._fields if name in said}
     policy = JobPolicy(RunLimits(**mine), **said)
     if policy.backoff > policy.longest_backoff and len(notes.errors) == errors:
@@ -40,25 +34,15 @@ def read_jobs(notes: Notes, document: Mapping[str, object]) -> JobPolicy:
     return policy
 
 
-_NEVER = -1
-"""Stands for None, which means to Notes that a value was refused."""
-
-
-def _or(word: str, read: Callable[[object], int]) -> Callable[[object], int]:
+def _or(word: str, read: Callable[[object], int]) -> Callable[[object], int | None]:
     """A reader that takes a word for never too."""
 
-    def either(value: object) -> int:
+    def either(value: object) -> int | None:
         if isinstance(value, str) and value.strip().lower() == word:
-            return _NEVER
+            return None
         return read(value)
 
     return either
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise UsageError("neither true nor false")
-    return value
 
 
 def _log_size(value: object) -> int:
@@ -70,25 +54,81 @@ def _log_size(value: object) -> int:
 
 _time = duration(Ms(1), _LONGEST_MS)
 _TIME = f'a time such as "90s" or "1h", more than none and at most "{LONGEST}"'
-_READERS: Mapping[str, tuple[Callable[[object], int], str]] = {
-    "patience": (_time, f"{_TIME}; park = false ends no agent for a refusal"),
-    "stale_after": (_or("off", _time), f'{_TIME}, or "off"'),
-    "max_runtime": (_or("off", _time), f'{_TIME}, or "off"'),
-    "max_tool_calls": (
+FIELDS: Fields = {
+    "patience": Field(
+        _time,
+        f"{_TIME}; park = false ends no agent for a refusal",
+        '"90s"',
+        "How long an agent may go on without progress after a refusal before it is ended.",
+    ),
+    "stale_after": Field(
+        _or("off", _time),
+        f'{_TIME}, or "off"',
+        '"off"',
+        "An agent that writes nothing for so long is ended.",
+    ),
+    "max_runtime": Field(
+        _or("off", _time), f'{_TIME}, or "off"', '"off"', "An agent that runs for so long is ended."
+    ),
+    "max_tool_calls": Field(
         _or("off", whole(1, _MOST)),
         f'a whole number from 1 to {_MOST}, or "off"',
+        '"off"',
+        "An agent that makes so many tool calls is ended.",
     ),
-    "same_tool_calls": (
+    "same_tool_calls": Field(
         _or("off", whole(2, _MOST)),
         f'a whole number from 2 to {_MOST}, or "off"',
+        "100",
+        "An agent that makes so many equal tool calls in a row is ended.",
     ),
-    "park": (_flag, "true or false"),
-    "attempts": (whole(1, 1_000), "a whole number from 1 to 1000"),
-    "backoff": (_time, _TIME),
-    "longest_backoff": (_time, _TIME),
-    "expires": (_or("never", _time), f'{_TIME}, or "never"'),
-    "keep": (_or("forever", _time), f'{_TIME}, or "forever"'),
-    "log_size": (_log_size, 'a size from "64KiB" to "1TiB", such as "64MiB"'),
-    "relieve": (_flag, "true or false"),
-    "fallback_after": (duration(NO_TIME, _LONGEST_MS), f'a time such as "5m", at most "{LONGEST}"'),
+    "park": Field(
+        flag,
+        FLAG,
+        "true",
+        "Whether an agent that is refused and makes no progress is ended, to go on later.",
+    ),
+    "attempts": Field(
+        whole(1, 1_000),
+        "a whole number from 1 to 1000",
+        "10",
+        "How often a job is started in all.",
+    ),
+    "backoff": Field(
+        _time,
+        _TIME,
+        '"5s"',
+        "How long a parked job waits if upstream does not say; then twice as long each time.",
+    ),
+    "longest_backoff": Field(_time, _TIME, '"10m"', "The longest that such a wait becomes."),
+    "expires": Field(
+        _or("never", _time),
+        f'{_TIME}, or "never"',
+        '"24h"',
+        "How long a job may wait to be started.",
+    ),
+    "keep": Field(
+        _or("forever", _time),
+        f'{_TIME}, or "forever"',
+        '"7d"',
+        "How long a finished job and its output are kept.",
+    ),
+    "log_size": Field(
+        _log_size,
+        'a size from "64KiB" to "1TiB", such as "64MiB"',
+        '"64MiB"',
+        "How much of a job's output is kept.",
+    ),
+    "relieve": Field(
+        flag,
+        FLAG,
+        "false",
+        "Whether the youngest job of the lowest priority is parked when memory is nearly gone.",
+    ),
+    "fallback_after": Field(
+        duration(NO_TIME, _LONGEST_MS),
+        f'a time such as "5m", at most "{LONGEST}"',
+        '"5m"',
+        "How long a job waits for its model before it takes the next of its models.",
+    ),
 }

@@ -6,22 +6,14 @@
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from headgate.config.error_text import Place, key_like, shown
-from headgate.config.problems import Notes
+from headgate.config.problems import Notes, each_table, read_table
 from headgate.config.usage import in_the_clear, read_url, read_variable
-from headgate.config.value_readers import Refused, duration, spelled, whole
+from headgate.core.events import KINDS
+from headgate.core.fields import Field, Fields, Refused, duration, nearest, spelled, whole
 from headgate.core.key_patterns import parse_pattern
-from headgate.core.notification_targets import (
-    ALL,
-    APPRISE,
-    KINDS,
-    WEBHOOK,
-    NotifyTarget,
-    Only,
-    fits,
-)
+from headgate.core.notification_targets import ALL, APPRISE, WEBHOOK, NotifyTarget, Only, fits
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 
@@ -35,20 +27,9 @@ _VARIABLE = "the name of an environment variable, as in"
 
 def read_notify(notes: Notes, document: Mapping[str, object]) -> tuple[NotifyTarget, ...]:
     """The targets of notifications, in the order of the file."""
-    found = document["notify"]
-    if not isinstance(found, list):
-        notes.wrong(("notify",), f"found {shown(found)}, expected targets; write [[notify]]")
-        return ()
-    if len(found) > _MOST:
-        notes.wrong(("notify",), f"found {len(found)} targets, expected at most {_MOST}")
-        return ()
     targets: dict[str, NotifyTarget] = {}
-    for number, entry in enumerate(found, 1):
-        place = ("notify", number)
-        if not isinstance(entry, dict):
-            notes.wrong(place, f"found {shown(entry)}, expected a table; write [[notify]]")
-            continue
-        target = _read_target(notes, place, entry, f"hook-{number}")
+    for place, entry in each_table(notes, ("notify",), document["notify"], _MOST):
+        target = _read_target(notes, place, entry, f"hook-{place[-1]}")
         if target.name in targets:
             notes.wrong(place, f"name {shown(target.name)} is taken; give each target its own")
         targets[target.name] = target
@@ -58,12 +39,7 @@ def read_notify(notes: Notes, document: Mapping[str, object]) -> tuple[NotifyTar
 def _read_target(
     notes: Notes, place: Place, table: Mapping[str, object], usual_name: str
 ) -> NotifyTarget:
-    notes.check_names(place, table, NotifyTarget._fields)
-    said: dict[str, Any] = {"name": usual_name}
-    for name, (read, allowed) in _READERS.items():
-        value = notes.value((*place, name), table, read, allowed)
-        if value is not None:
-            said[name] = value
+    said = {"name": usual_name, **read_table(notes, place, table, FIELDS)}
     if "only" in table:
         said["only"] = _read_only(notes, (*place, "only"), table)
     target = NotifyTarget(**said)
@@ -90,33 +66,18 @@ def _judge(notes: Notes, place: Place, table: Mapping[str, object], target: Noti
         notes.warn((*place, APPRISE), text)
     for pattern in target.events:
         if not any(fits(pattern, kind) for kind in KINDS):
-            text = f"{shown(pattern)} fits no kind of event{_meant(pattern)}"
+            near = nearest(pattern, KINDS)
+            meant = f"did you mean {near}?" if near else f"they are {', '.join(KINDS)}"
+            text = f"{shown(pattern)} fits no kind of event; {meant}"
             notes.warn((*place, "events"), text)
-
-
-def _meant(pattern: str) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(pattern, KINDS, 1)
-    return f"; did you mean {close[0]}?" if close else f"; they are {', '.join(KINDS)}"
 
 
 def _read_only(notes: Notes, place: Place, parent: Mapping[str, object]) -> Only:
     table = parent["only"]
     if not isinstance(table, dict):
-        notes.wrong(place, f'found {shown(table)}, expected a table, as in {{ task = "oracle-*" }}')
+        notes.wrong(place, f"found {shown(table)}, expected {FIELDS['only'].allowed}")
         return Only()
-    notes.check_names(place, table, Only._fields)
-    said: dict[str, Any] = {}
-    for name, read in (("task", _text), ("key", _pool_name), ("pool", _text)):
-        allowed = f"a pattern with * and ?, or a list of them, as in {_EXAMPLES[name]}"
-        found = notes.value((*place, name), table, partial(_some, read), allowed)
-        if found is not None:
-            said[name] = found
-    return Only(**said)
-
-
-_EXAMPLES = {"task": '"oracle-*"', "key": '"anthropic/claude-opus-*"', "pool": '"anthropic*"'}
+    return Only(**read_table(notes, place, table, ONLY))
 
 
 def _some(read: Callable[[object], str], value: object) -> tuple[str, ...]:
@@ -164,18 +125,78 @@ def _events(value: object) -> tuple[str, ...]:
     return tuple(pattern.lower() for pattern in patterns)
 
 
-_READERS: Mapping[str, tuple[Callable[[object], object], str]] = {
-    "name": (
+_PATTERNS = "a pattern with * and ?, or a list of them, as in"
+ONLY: Fields = {
+    "task": Field(
+        partial(_some, _text), f'{_PATTERNS} "oracle-*"', text="The tasks whose events are told."
+    ),
+    "key": Field(
+        partial(_some, _pool_name),
+        f'{_PATTERNS} "anthropic/claude-opus-*"',
+        text="The keys whose events are told, as pools are named.",
+    ),
+    "pool": Field(
+        partial(_some, _text), f'{_PATTERNS} "anthropic*"', text="The pools whose events are told."
+    ),
+}
+FIELDS: Fields = {
+    "name": Field(
         spelled(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}", 40),
         "letters, digits and . _ -, at most 40 of them",
+        '"hook-1", "hook-2" … by its place',
+        "The target's name, of which each has its own; how far it was told is kept under it.",
     ),
-    "command": (_command, 'a list such as ["notify-me", "--now"], or a line for the shell'),
-    "url": (partial(read_url, instead="url_env"), "a URL such as https://example.com/hook"),
-    "url_env": (read_variable, f'{_VARIABLE} "HOOK_URL"'),
-    "apprise": (_apprise, "a URL that apprise knows, as in ntfy://topic"),
-    "apprise_env": (read_variable, f'{_VARIABLE} "TELEGRAM_URL"'),
-    "secret_env": (read_variable, f'{_VARIABLE} "HOOK_SECRET"'),
-    "events": (_events, f'kinds of events such as ["failed", "limit_*"], or "{ALL}"'),
-    "timeout": (duration(Ms(100), Ms(300_000)), 'a time from "100ms" to "5m"'),
-    "tries": (whole(1, 20), "a whole number from 1 to 20"),
+    "command": Field(
+        _command,
+        'a list such as ["notify-me", "--now"], or a line for the shell',
+        text="A program that gets the event as JSON on its standard input.",
+    ),
+    "url": Field(
+        partial(read_url, instead="url_env"),
+        "a URL such as https://example.com/hook",
+        text="A webhook that the event is posted to as JSON.",
+    ),
+    "url_env": Field(
+        read_variable,
+        f'{_VARIABLE} "HOOK_URL"',
+        text="The environment variable with that URL, if it is secret.",
+    ),
+    "apprise": Field(
+        _apprise,
+        "a URL that apprise knows, as in ntfy://topic",
+        text="A service that the program apprise sends the event to.",
+    ),
+    "apprise_env": Field(
+        read_variable,
+        f'{_VARIABLE} "TELEGRAM_URL"',
+        text="The environment variable with that URL, if it is secret.",
+    ),
+    "secret_env": Field(
+        read_variable,
+        f'{_VARIABLE} "HOOK_SECRET"',
+        text="The environment variable with the key that signs what is posted to a webhook.",
+    ),
+    "events": Field(
+        _events,
+        f'kinds of events such as ["failed", "limit_*"], or "{ALL}"',
+        '["parked", "failed", "expired", "lost", "limit_reduced", "paused"]',
+        "The kinds of events that are told, with * and ?.",
+    ),
+    "only": Field(
+        None,
+        'a table, as in { task = "oracle-*" }',
+        text="Patterns for fields of an event; one that lacks such a field is not told.",
+    ),
+    "timeout": Field(
+        duration(Ms(100), Ms(300_000)),
+        'a time from "100ms" to "5m"',
+        '"10s"',
+        "How long one try may take.",
+    ),
+    "tries": Field(
+        whole(1, 20),
+        "a whole number from 1 to 20",
+        "5",
+        "How often an event is tried before it is given up.",
+    ),
 }

@@ -1,100 +1,64 @@
 """Checks the table of one pool."""
 
-import re
 from collections.abc import Mapping
 
 from headgate.config.error_text import Place, shown
-from headgate.config.problems import OF_HOST, UPSTREAM, Notes
-from headgate.config.value_readers import TIME, Refused, choice, duration, listed, number, whole
-from headgate.core.admission.pools import ADAPT, AUTO, LEARN, OFF, UNLIMITED, Declared, UsageSource
-from headgate.core.quantities import CLASSES, parse_duration, parse_limit, parse_size, show_duration
-from headgate.core.times import NO_TIME, Ms
-from headgate.errors import UsageError
+from headgate.config.pool_fields import (
+    FIELDS,
+    HOST_FIELDS,
+    OBSERVE,
+    OBSERVED,
+    RESERVE,
+    SHARED_FIELDS,
+    finds,
+)
+from headgate.config.problems import OF_HOST, UPSTREAM, Notes, each_table, read_table
+from headgate.core.admission.pools import AUTO, LEARN, UNLIMITED, Declared, UsageSource
+from headgate.core.quantities import show_duration
+from headgate.core.times import NO_TIME
 
-_LIMIT = (
-    f'a whole number from 1 to 1000000, "{UNLIMITED}" or "{LEARN}"; to let nothing in, pause it'
-)
-_HOST_LIMIT = (
-    f'a whole number from 1 to 1000000, "{UNLIMITED}" or "{AUTO}"; to let nothing in, pause it'
-)
-_SIZE = 'a size such as "512MiB" or "1.5GiB", from "1MiB"'
-_FLOOR = f'{_SIZE}, or "off"'
-_LOAD = 'a number from 0.1 to 1000, as in 2.0, or "off"'
-_SEATS = "a whole number from 0 to 1000000"
-_HOLD = 'a time such as "90m" or "12h", more than none and at most "366d", or "off"'
-_RATE = "a whole number from 1 to 1000000000"
-_SPACING = 'a time such as "500ms" or "2s", at most "1h"'
-_PROCESS = 'a regular expression of 1 to 1000 characters, as in "(^|/)claude( |$)"'
-_OBSERVED = '{ process = "(^|/)claude( |$)" }'
 _MOST_OBSERVED = 50
-_ANY_LETTER = ("a", "/", "0")
+_ONLY_ON_HOST = "only on host: it is about the machine; put it under [pools.host]"
+_NOT_ON_HOST = (
+    "not on host, which has nothing upstream; "
+    "put it under a provider's pool, as in [pools.anthropic]"
+)
 
 
 def read_pool(
     notes: Notes, place: Place, table: Mapping[str, object], *, host: bool = False
 ) -> Declared:
     """What the table of a pool says; what is wrong with it goes into the notes."""
-    if host:
-        for name in UPSTREAM:
-            if name in table:
-                notes.wrong(
-                    (*place, name),
-                    "not on host, which has nothing upstream; "
-                    "put it under a provider's pool, as in [pools.anthropic]",
-                )
-        table = {name: value for name, value in table.items() if name not in UPSTREAM}
-    else:
-        for name in OF_HOST:
-            if name in table:
-                text = "only on host: it is about the machine; put it under [pools.host]"
-                notes.wrong((*place, name), text)
-        table = {name: value for name, value in table.items() if name not in OF_HOST}
-    strange = UPSTREAM if host else OF_HOST
-    names = tuple(name for name in Declared._fields if name not in strange)
-    notes.check_names(place, table, names)
-    seats = notes.table(place, table, "reserve")
-    notes.check_names((*place, "reserve"), seats, CLASSES)
-    taken = ((cls, notes.value((*place, "reserve", cls), seats, _seats, _SEATS)) for cls in CLASSES)
-    reserve = tuple((cls, number) for cls, number in taken if number)
-    rate = whole(1, 1_000_000_000)
-    return Declared(
-        limit=(
-            notes.value((*place, "limit"), table, _host_limit, _HOST_LIMIT)
-            if host
-            else notes.value((*place, "limit"), table, _limit, _LIMIT)
-        ),
-        cooldown=read_cooldown(notes, place, table),
-        max_hold=notes.value((*place, "max_hold"), table, _max_hold, _HOLD),
-        reserve=reserve if "reserve" in table else None,
-        adapt=read_adapt(notes, place, table, host=host),
-        usage=_read_usage(notes, place, table),
-        observe=_read_observe(notes, (*place, "observe"), table),
-        rpm=notes.value((*place, "rpm"), table, rate, _RATE),
-        tpm=notes.value((*place, "tpm"), table, rate, _RATE),
-        spacing=notes.value((*place, "spacing"), table, duration(NO_TIME, Ms(3_600_000)), _SPACING),
-        memory_floor=notes.value((*place, "memory_floor"), table, _floor, _FLOOR),
-        load_ceiling=notes.value((*place, "load_ceiling"), table, _load, _LOAD),
-        agent_memory=notes.value((*place, "agent_memory"), table, _size, _SIZE),
+    fields, others, text = (
+        (HOST_FIELDS, UPSTREAM, _NOT_ON_HOST) if host else (FIELDS, OF_HOST, _ONLY_ON_HOST)
     )
+    for name in others:
+        if name in table:
+            notes.wrong((*place, name), text)
+    table = {name: value for name, value in table.items() if name not in others}
+    said = read_table(notes, place, table, fields)
+    if "reserve" in table:
+        seats = notes.table(place, table, "reserve")
+        taken = read_table(notes, (*place, "reserve"), seats, RESERVE)
+        said["reserve"] = tuple((cls, number) for cls, number in taken.items() if number)
+    if "usage" in table:
+        said["usage"] = _read_usage(notes, place, table)
+    if "observe" in table:
+        said["observe"] = _read_observe(notes, (*place, "observe"), table["observe"])
+    return _checked(notes, place, Declared(**said))
 
 
-def read_adapt(
-    notes: Notes, place: Place, table: Mapping[str, object], *, host: bool = False
-) -> str | None:
-    """How a pool learns."""
-    if host:
-        allowed = f'"{OFF}": host has nothing upstream to learn from'
-        return notes.value((*place, "adapt"), table, choice(OFF), allowed)
-    return notes.value((*place, "adapt"), table, choice(*ADAPT), listed(ADAPT))
+def read_defaults(notes: Notes, place: Place, table: Mapping[str, object]) -> Declared:
+    """What the file says for all pools; what is wrong with it goes into the notes."""
+    return _checked(notes, place, Declared(**read_table(notes, place, table, SHARED_FIELDS)))
 
 
-def read_cooldown(notes: Notes, place: Place, table: Mapping[str, object]) -> Ms | None:
-    """How long a freed seat rests."""
-    rest = notes.value((*place, "cooldown"), table, parse_duration, TIME)
+def _checked(notes: Notes, place: Place, pool: Declared) -> Declared:
+    rest = pool.cooldown
     if rest and rest > 300_000:
         text = f"each freed seat stays empty for {show_duration(rest)}; 2s is usual"
         notes.warn((*place, "cooldown"), text)
-    return rest
+    return pool
 
 
 def judge_pool(
@@ -150,115 +114,17 @@ def _judge_seats(
 
 
 def _read_usage(notes: Notes, place: Place, table: Mapping[str, object]) -> UsageSource | None:
-    if "usage" not in table:
-        return None
     from headgate.config.usage import read_usage
 
     return read_usage(notes, (*place, "usage"), table)
 
 
-def _read_observe(
-    notes: Notes, place: Place, table: Mapping[str, object]
-) -> tuple[str, ...] | None:
-    if "observe" not in table:
-        return None
-    found = table["observe"]
-    if not isinstance(found, list):
-        notes.wrong(place, f"found {shown(found)}, expected a list of tables, as in [{_OBSERVED}]")
-        return None
-    if len(found) > _MOST_OBSERVED:
-        notes.wrong(place, f"found {len(found)} entries, expected at most {_MOST_OBSERVED}")
-        return None
+def _read_observe(notes: Notes, place: Place, found: object) -> tuple[str, ...]:
     patterns = []
-    for entry_number, entry in enumerate(found, 1):
-        here = (*place, entry_number)
-        if not isinstance(entry, dict):
-            notes.wrong(here, f"found {shown(entry)}, expected a table, as in {_OBSERVED}")
-            continue
-        notes.check_names(here, entry, ("process",))
-        if "process" not in entry:
-            notes.wrong(here, f"process: missing, expected {_PROCESS}")
-        pattern = notes.value((*here, "process"), entry, _process, _PROCESS)
-        if pattern is not None:
+    for here, entry in each_table(notes, place, found, _MOST_OBSERVED, OBSERVED):
+        for pattern in read_table(notes, here, entry, OBSERVE).values():
             patterns.append(pattern)
-            if any(_finds(pattern)):
+            if any(finds(pattern)):
                 text = f"{shown(pattern)} is found in nearly every command line; say more"
                 notes.warn((*here, "process"), text)
     return tuple(patterns)
-
-
-def _process(value: object) -> str:
-    """A regular expression that picks some command lines, and not all of them."""
-    if not isinstance(value, str) or not 0 < len(value) <= 1_000:
-        raise UsageError("not a pattern")
-    try:
-        re.compile(value, re.DOTALL)
-    except RecursionError:
-        raise Refused("is nested too deeply") from None
-    except (re.error, OverflowError, Warning) as error:  # a warning where these are made errors
-        raise Refused(f"found {shown(value)} ({error})") from None
-    if not value.strip() or all(_finds(value)):
-        raise Refused(f"found {shown(value)}, which is in every command line")
-    return value
-
-
-def _finds(pattern: str) -> list[bool]:
-    """In which texts of one letter a pattern is found.
-
-    Tried on patterns that are short and count nothing: others could search for ever.
-    """
-    if len(pattern) > 12 or "{" in pattern:
-        return [False]
-    return [bool(re.search(pattern, letter, re.DOTALL)) for letter in _ANY_LETTER]
-
-
-def _limit(value: object) -> int | str:
-    word = value.strip().lower() if isinstance(value, str) else ""
-    if word == AUTO:
-        raise Refused(f"found {shown(value)}, which only host can have: it is from RAM and cores")
-    return word if word in {UNLIMITED, LEARN} else parse_limit(number(value))
-
-
-def _host_limit(value: object) -> int | str:
-    if isinstance(value, str) and value.strip().lower() == AUTO:
-        return AUTO
-    limit = _limit(value)
-    if limit == LEARN:
-        raise Refused(f"found {shown(value)}, but host has nothing upstream to learn from")
-    return limit
-
-
-def _size(value: object) -> int:
-    size = parse_size(value)
-    if size < 2**20:
-        raise UsageError("less than any program takes")
-    return size
-
-
-def _floor(value: object) -> int:
-    return 0 if _is_off(value) else _size(value)
-
-
-def _load(value: object) -> float:
-    if _is_off(value):
-        return 0.0
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.1 <= value <= 1_000:
-        raise UsageError("not a load")
-    return float(value)
-
-
-def _is_off(value: object) -> bool:
-    return isinstance(value, str) and value.strip().lower() == OFF
-
-
-def _seats(value: object) -> int:
-    return parse_limit(value) if number(value) else 0
-
-
-def _max_hold(value: object) -> Ms | None:
-    if _is_off(value):
-        return None
-    hold = parse_duration(value)
-    if hold == 0:
-        raise UsageError("no work ends the moment it starts")
-    return hold

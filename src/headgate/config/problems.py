@@ -1,13 +1,12 @@
 """What was found wrong or odd in one file, each with its place."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from headgate.config.error_text import Place, clip, dotted, hide, label, line_numbers, plain, shown
-from headgate.config.value_readers import Refused
 from headgate.core.admission.pools import Declared
-from headgate.errors import UsageError
+from headgate.core.fields import Fields, nearest, read_fields
 
 _MOST_LINES = 20
 _LIKE_A_KEY = r"(?i)key|token|secret|passw|auth"
@@ -17,8 +16,6 @@ OF_HOST = ("memory_floor", "load_ceiling", "agent_memory")
 """The settings that only host has: they are about the machine."""
 SHARED = ("adapt", "cooldown")
 """The settings of a pool that [defaults] takes too."""
-
-_T = TypeVar("_T")
 
 
 class Notes:
@@ -47,25 +44,6 @@ class Notes:
         self.wrong(here, f"found {shown(found)}, expected a table; write [{dotted(here)}]")
         return {}
 
-    def value(
-        self,
-        place: Place,
-        table: Mapping[str, object],
-        read: Callable[[object], _T],
-        allowed: str,
-    ) -> _T | None:
-        """The setting at this place as `read` takes it; None if it is missing or refused."""
-        name = str(place[-1])
-        if name not in table:
-            return None
-        try:
-            return read(table[name])
-        except Refused as refusal:
-            self.wrong(place, f"{refusal}; expected {allowed}")
-        except (UsageError, ValueError, OverflowError):  # the latter two by numbers of any length
-            self.wrong(place, f"found {shown(table[name])}, expected {allowed}")
-        return None
-
     def check_names(
         self, place: Place, table: Mapping[str, object], known: tuple[str, ...]
     ) -> None:
@@ -92,14 +70,49 @@ class Notes:
         return (*shown, f"{name}: and {more} more like these") if more else shown
 
 
-def _advice(place: Place, name: str, is_table: bool, known: tuple[str, ...]) -> str:  # noqa: FBT001
-    import difflib
+def read_table(
+    notes: Notes, place: Place, table: Mapping[str, object], fields: Fields
+) -> dict[str, Any]:
+    """The values of the fields that a table names; what is wrong with it goes into the notes.
 
+    No method, since processes of version 0.1.0 that live on after an upgrade call it with their
+    own Notes.
+    """
+    notes.check_names(place, table, tuple(fields))
+    return read_fields(table, fields, wrong_at(notes, place), shown)
+
+
+def wrong_at(notes: Notes, place: Place) -> Callable[[str, str], None]:
+    """Where what is wrong with a table goes: told its field, or "", and what it is."""
+    return lambda name, said: notes.wrong((*place, name) if name else place, said)
+
+
+def each_table(
+    notes: Notes, place: Place, found: object, most: int | None = None, such: str = ""
+) -> Iterator[tuple[Place, Mapping[str, object]]]:
+    """The tables of a list, each with its place; `such` is an example of one inside of a line."""
+    write = f"; write [[{dotted(place)}]]"
+    if not isinstance(found, list):
+        how = f", as in [{such}]" if such else write
+        notes.wrong(place, f"found {shown(found)}, expected a list of tables{how}")
+        return
+    if most is not None and len(found) > most:
+        notes.wrong(place, f"found {len(found)} tables, expected at most {most}")
+        return
+    for number, entry in enumerate(found, 1):
+        here = (*place, number)
+        if isinstance(entry, dict):
+            yield here, entry
+        else:
+            how = f", as in {such}" if such else write
+            notes.wrong(here, f"found {shown(entry)}, expected a table{how}")
+
+
+def _advice(place: Place, name: str, is_table: bool, known: tuple[str, ...]) -> str:  # noqa: FBT001
     if "key_env" in known and re.search(_LIKE_A_KEY, name[:200]):
         return "; keys come from the environment: name the variable in key_env"
-    near = difflib.get_close_matches(name[:40].lower(), known, 1)
-    if near:
-        return f"; did you mean {near[0]}?"
+    if near := nearest(name, known):
+        return f"; did you mean {near}?"
     if not place and name in SHARED:
         return "; put it under its pool, or under [defaults] for all"
     if place in {(), ("defaults",)} and name in Declared._fields:

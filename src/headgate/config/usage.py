@@ -1,13 +1,12 @@
 """Checks where upstream's own count is read. No key belongs in the file, nor into a message."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from headgate.config.error_text import Place, key_like
-from headgate.config.problems import Notes
-from headgate.config.value_readers import Refused, choice, duration, listed, spelled, whole
+from headgate.config.problems import Notes, read_table
 from headgate.core.admission.pools import UsageSource
+from headgate.core.fields import Field, Fields, Refused, choice, duration, listed, spelled, whole
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 
@@ -47,19 +46,14 @@ def read_usage(notes: Notes, place: Place, parent: Mapping[str, object]) -> Usag
     table = notes.table(place[:-1], parent, "usage")
     if table is not parent["usage"]:
         return None
-    notes.check_names(place, table, UsageSource._fields)
-    kind = notes.value((*place, "kind"), table, choice(*_TAKES), listed(tuple(_TAKES)))
-    if "kind" not in table:
-        notes.wrong(place, f"kind: missing, expected {listed(tuple(_TAKES))}")
-    if kind is not None:
+    found = table.get("kind")
+    kind = found.strip().lower() if isinstance(found, str) else ""
+    taken = _TAKES.get(kind, FIELDS)
+    odd = {name for name in table if name in FIELDS and name not in taken}
+    said = read_table(notes, place, {n: v for n, v in table.items() if n not in odd}, FIELDS)
+    if kind in _TAKES:
         _check_kind(notes, place, table, kind)
-    said: dict[str, Any] = {}
-    for name, (read, allowed) in _READERS.items():
-        if name in _TAKES.get(kind or "", _READERS):
-            value = notes.value((*place, name), table, read, allowed)
-            if value is not None:
-                said[name] = value
-    source = UsageSource(kind or "", **said)
+    source = UsageSource(**{"kind": "", **said})
     if (source.key_env or kind in _SEND_A_KEY) and in_the_clear(source.url):
         notes.warn((*place, "url"), "the key travels unencrypted; https keeps it from others")
     return source
@@ -67,9 +61,9 @@ def read_usage(notes: Notes, place: Place, parent: Mapping[str, object]) -> Usag
 
 def _check_kind(notes: Notes, place: Place, table: Mapping[str, object], kind: str) -> None:
     """Note what this kind of source lacks, and what it does not take."""
-    for name in UsageSource._fields:
+    for name, field in FIELDS.items():
         if name in _NEEDS[kind] and name not in table:
-            notes.wrong(place, f'{name}: missing; kind = "{kind}" needs {_READERS[name][1]}')
+            notes.wrong(place, f'{name}: missing; kind = "{kind}" needs {field.allowed}')
         if name in table and name not in _TAKES[kind]:
             takers = tuple(other for other, names in _TAKES.items() if name in names)
             notes.wrong((*place, name), f'not with kind = "{kind}", only with {listed(takers)}')
@@ -138,15 +132,48 @@ def read_variable(value: object) -> str:
 
 
 _PATH = 'the place of a number in the answer, as in "data.0.in_flight"'
-_READERS: Mapping[str, tuple[Callable[[object], object], str]] = {
-    "url": (read_url, "a URL such as https://api.example.com/usage"),
-    "key_env": (read_variable, 'the name of an environment variable, as in "UMANS_API_KEY"'),
-    "used": (spelled(_STEPS, 200), _PATH),
-    "limit": (spelled(_STEPS, 200), _PATH),
-    "call": (
+FIELDS: Fields = {
+    "kind": Field(
+        choice(*_TAKES),
+        listed(tuple(_TAKES)),
+        text="How upstream tells it; json and python are for any provider.",
+        required=True,
+    ),
+    "url": Field(
+        read_url,
+        "a URL such as https://api.example.com/usage",
+        text="What is asked; every kind but python needs it.",
+    ),
+    "key_env": Field(
+        read_variable,
+        'the name of an environment variable, as in "UMANS_API_KEY"',
+        text="The environment variable with the key that is sent; never the key itself.",
+    ),
+    "used": Field(
+        spelled(_STEPS, 200),
+        _PATH,
+        text="Where in the answer of a json source the number in use stands.",
+    ),
+    "limit": Field(
+        spelled(_STEPS, 200),
+        _PATH,
+        text="Where in the answer of a json source the limit stands, if it is told.",
+    ),
+    "call": Field(
         spelled(rf"{_IDENTIFIERS}:{_IDENTIFIERS}", 200),
         'a function, as in "package.module:function"',
+        text="What a python source calls.",
     ),
-    "every": (duration(Ms(250), Ms(600_000)), 'a time from "250ms" to "10m"'),
-    "margin": (whole(0, 1_000), "a whole number from 0 to 1000"),
+    "every": Field(
+        duration(Ms(250), Ms(600_000)),
+        'a time from "250ms" to "10m"',
+        '"2s"',
+        "The time between two readings while somebody waits.",
+    ),
+    "margin": Field(
+        whole(0, 1_000),
+        "a whole number from 0 to 1000",
+        "0",
+        "How many seats to leave free of what upstream allows.",
+    ),
 }

@@ -14,47 +14,6 @@ MISSED = "missed"
 FAILED = "notify_failed"
 TEST = "test"
 
-KINDS = (
-    "queued",
-    "held",
-    "started",
-    "parked",
-    "readmitted",
-    "retried",
-    "requeued",
-    "adopted",
-    "fallback",
-    "moved",
-    "let_go",
-    "done",
-    "failed",
-    "expired",
-    "cancelled",
-    "lost",
-    "granted",
-    "released",
-    "withdrawn",
-    "turned_away",
-    "cancelling",
-    "overdue",
-    "paused",
-    "resumed",
-    "limit_reduced",
-    "limit_raised",
-    "limit_set",
-    "limit_unset",
-    "cooldown_set",
-    "restored",
-    "probed",
-    "refused",
-    "usage_failed",
-    "usage_again",
-    "unreadable",
-    "config_refused",
-    FAILED,
-)
-"""What happens: to jobs and other work, to pools, and to headgate itself."""
-
 USUAL = ("parked", "failed", "expired", "lost", "limit_reduced", "paused")
 """What a target hears of unless it says otherwise: what somebody may want to act on."""
 ALL = "all"

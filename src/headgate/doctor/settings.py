@@ -6,17 +6,11 @@ from pathlib import Path
 from headgate.config import Config, find, load
 from headgate.config.error_text import hide, label
 from headgate.core.admission.setting_precedence import parse_view
+from headgate.core.environment import OURS
 from headgate.doctor.finding import Finding, note, ok, problem, warning
 from headgate.errors import ConfigError
 from headgate.store.urls import show_url
 
-_KNOWN = (
-    "HEADGATE_CONFIG",
-    "HEADGATE_LEASE",
-    "HEADGATE_LIMITS",
-    "HEADGATE_STORE",
-    "HEADGATE_TASK",
-)
 _PROXIES = ("https_proxy", "HTTPS_PROXY")
 
 
@@ -91,10 +85,8 @@ def _slips(environ: Mapping[str, str]) -> dict[str, str]:
     """Variables that are nearly ours, and which they may be meant to be."""
     from difflib import get_close_matches
 
-    others = [
-        name for name in environ if name.upper().startswith("HEADGATE") and name not in _KNOWN
-    ]
-    near = {name: get_close_matches(name[:60].upper(), _KNOWN, 1, 0.85) for name in others}
+    others = [name for name in environ if name.upper().startswith("HEADGATE") and name not in OURS]
+    near = {name: get_close_matches(name[:60].upper(), OURS, 1, 0.85) for name in others}
     return {name: meant[0] for name, meant in near.items() if meant}
 
 

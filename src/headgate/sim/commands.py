@@ -29,13 +29,28 @@ def run_arguments(parser: ArgumentParser) -> None:
         action="append",
         metavar="NAME",
         choices=sorted(GOVERNORS),
-        help=f"who governs: {', '.join(GOVERNORS)} (learn if none; may be given more than once)",
+        help=f"what decides how many are let in: {', '.join(GOVERNORS)} "
+        "(learn if none; may be given more than once)",
     )
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="throw the dice N times")
-    parser.add_argument("--first-seed", type=int, default=1, metavar="N", help="begin with seed N")
-    parser.add_argument("--hours", type=float, metavar="H", help="simulate so many hours instead")
-    parser.add_argument("--usage", action="store_true", help="let it read the usage endpoint")
-    parser.add_argument("--no-penalty", action="store_true", help="429s cost nothing")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run each N times, by other random numbers",
+    )
+    parser.add_argument(
+        "--first-seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help="begin with the random numbers of seed N",
+    )
+    parser.add_argument(
+        "--hours", type=float, metavar="H", help="simulate so many hours (as the scenario says)"
+    )
+    parser.add_argument("--usage", action="store_true", help="let it read the provider's own count")
+    parser.add_argument("--no-penalty", action="store_true", help="nothing gets slow after a 429")
     parser.add_argument("--jobs", type=int, metavar="N", help="processes to use (all cores)")
     parser.add_argument("--plot", metavar="FILE", help="draw the first seed, as .png or .svg")
     parser.add_argument("--list", action="store_true", help="list scenarios and governors")
@@ -90,7 +105,13 @@ def report_arguments(parser: ArgumentParser) -> None:
     """What `sim report` takes."""
     parser.add_argument("--out", metavar="FILE", help="write it there, and its pictures beside it")
     parser.add_argument("--quick", action="store_true", help="one seed, short scenarios only")
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="throw the dice N times")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=3,
+        metavar="N",
+        help="run each N times, by other random numbers",
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="processes to use (all cores)")
 
 

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from headgate.cli.shared.options import add_grace
 from headgate.core.quantities import parse_duration, shown
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import UsageError
@@ -50,31 +51,60 @@ _MOST_JOBS = 100_000
 def add_options(parser: ArgumentParser) -> None:
     """The options that say how a job is to be run and watched."""
     parser.add_argument(
-        "--after", action="append", metavar="ID", help="start when that job is done"
-    )
-    parser.add_argument("--hold", action="store_true", help="wait for headgate release ID")
-    parser.add_argument(
-        "--expires", metavar="DUR", help="give up if not started by then (24h; never)"
-    )
-    parser.add_argument("--name", help="a name for people")
-    parser.add_argument("--cwd", metavar="DIR", help="where to run it (here)")
-    parser.add_argument("--env", action="append", metavar="K=V", help="set a variable for it")
-    parser.add_argument("--retries", metavar="N", help="try again so often if it fails (0)")
-    parser.add_argument(
-        "--escalate", action="store_true", help="a retry takes the next of its models"
+        "--after",
+        action="append",
+        metavar="ID",
+        help="start only when that job is done; ID,ID for several",
     )
     parser.add_argument(
-        "--fallback-after", metavar="DUR", help="take the next of its models if full so long (5m)"
+        "--hold", action="store_true", help="keep it out of the line until headgate release ID"
     )
-    parser.add_argument("--attempts", metavar="N", help="runs at most, parked ones included (10)")
-    parser.add_argument("--grace", metavar="DUR", help="time to end by itself when cancelled (10s)")
-    parser.add_argument("--no-park", action="store_true", help="a rate limit is its own business")
-    parser.add_argument("--patience", metavar="DUR", help="how long it may only retry (90s)")
-    parser.add_argument("--stale-after", metavar="DUR", help="end it after so long without output")
-    parser.add_argument("--max-runtime", metavar="DUR", help="end it after so long")
-    parser.add_argument("--max-tool-calls", metavar="N", help="end it after so many tool calls")
     parser.add_argument(
-        "--same-tool-calls", metavar="N", help="end it after so many equal ones in a row (100)"
+        "--expires",
+        metavar="DUR",
+        help="give up if it was not started within this time (24h), or never",
+    )
+    parser.add_argument("--name", help="a name for it that lists show")
+    parser.add_argument("--cwd", metavar="DIR", help="the folder to run it in (this one)")
+    parser.add_argument(
+        "--env", action="append", metavar="K=V", help="set a variable for it; may be given again"
+    )
+    parser.add_argument("--retries", metavar="N", help="try it again so often if it fails (0)")
+    parser.add_argument(
+        "--escalate",
+        action="store_true",
+        help="after a failure, try it again with the next of its models",
+    )
+    parser.add_argument(
+        "--fallback-after",
+        metavar="DUR",
+        help="take another of its models when it has waited so long for the first (5m)",
+    )
+    parser.add_argument(
+        "--attempts", metavar="N", help="start it at most so often, whatever ended it (10)"
+    )
+    add_grace(parser)
+    parser.add_argument(
+        "--no-park",
+        action="store_true",
+        help="when upstream refuses it, let it retry by itself: do not end and park it",
+    )
+    parser.add_argument(
+        "--patience",
+        metavar="DUR",
+        help="how long it may go on without progress after a refusal, before it is parked (90s)",
+    )
+    parser.add_argument(
+        "--stale-after", metavar="DUR", help="end it after so long without output (off)"
+    )
+    parser.add_argument("--max-runtime", metavar="DUR", help="end it after so long (off)")
+    parser.add_argument(
+        "--max-tool-calls", metavar="N", help="end it after so many tool calls (off)"
+    )
+    parser.add_argument(
+        "--same-tool-calls",
+        metavar="N",
+        help="end it after so many equal tool calls in a row (100)",
     )
 
 

@@ -26,13 +26,13 @@ says that a refusal's word on when to come back is not to be believed.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from headgate.core.answers.signals import ACCEPTED, REFUSALS
+from headgate.core.fields import FLAG, Field, Fields, flag, pattern, read_fields
 from headgate.core.key_patterns import HOST, parse_pattern
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import shown
-from headgate.errors import ConfigError, UsageError
+from headgate.errors import UsageError
 
 NONE = "none"
 """The signal of a rule for what says nothing about capacity."""
@@ -58,53 +58,26 @@ class Rule(NamedTuple):
     retry: bool = True
 
 
-def parse_rules(value: object, where: str) -> tuple[Rule, ...]:
-    """The rules of a configuration; one ConfigError with all that is wrong with them."""
-    if not isinstance(value, list):
-        raise ConfigError(
-            f"{where}: found {shown(value)}, expected an array of tables; write [[classify]]"
-        )
-    wrong: list[str] = []
-    rules = []
-    for number, entry in enumerate(value, 1):
-        if isinstance(entry, dict):
-            here: list[str] = []
-            rules.append(_read_rule(entry, number, here))
-            wrong += (f"{where}: entry {number}: {text}" for text in here)
-        else:
-            wrong.append(f"{where}: entry {number}: found {shown(entry)}, expected a table")
-    if wrong:
-        more = [f"{where}: and {len(wrong) - 20} more like these"] if len(wrong) > 20 else []
-        raise ConfigError("\n".join([*wrong[:20], *more]))
-    return tuple(rules)
-
-
-def _read_rule(entry: Mapping[str, object], number: int, wrong: list[str]) -> Rule:
-    rule: dict[str, Any] = {"name": f"entry {number}", "signal": NONE}
-    for key, found in entry.items():
-        if key not in _READERS:
-            wrong.append(f"{shown(key)}: unknown; allowed here: {', '.join(_READERS)}")
-            continue
-        read, allowed = _READERS[key]
-        try:
-            rule[key] = read(found)
-        except (UsageError, re.error, OverflowError, RecursionError) as error:
-            why = f" ({error})" if isinstance(error, re.error) else ""
-            wrong.append(f"{key}: found {shown(found)}{why}, expected {allowed}")
-    named = set(entry)
-    if "signal" not in named:
-        wrong.append(f"signal: missing, expected {_SIGNAL}")
-    if "line" in named:
-        odd = named & {"provider", "status", "header", "code", "body"}
-        wrong += (f"{key}: not beside line, which is for output" for key in sorted(odd))
+def read_rule(
+    entry: Mapping[str, object],
+    usual_name: str,
+    wrong: Callable[[str, str], None],
+    shown: Callable[[object], str] = shown,
+) -> Rule:
+    """A rule from its table; `wrong` is told what is wrong with which field, or with all ("")."""
+    said = read_fields(entry, FIELDS, wrong, shown)
+    if "line" in entry:
+        for name in ("body", "code", "header", "provider", "status"):
+            if name in entry:
+                wrong(name, "not beside line, which is for output")
     else:
-        if not named & {"status", "header", "code", "body"}:
-            wrong.append("says not when it applies; name a status, header, code, body or line")
-        if "profile" in named:
-            wrong.append("profile: only beside line, which is for output")
-        if rule["signal"] == QUOTED:
-            wrong.append(f'signal: "{QUOTED}" is only for a line')
-    return Rule(**rule)
+        if not entry.keys() & {"status", "header", "code", "body"}:
+            wrong("", "says not when it applies; name a status, header, code, body or line")
+        if "profile" in entry:
+            wrong("profile", "only beside line, which is for output")
+        if said.get("signal") == QUOTED:
+            wrong("signal", f'"{QUOTED}" is only for a line')
+    return Rule(**{"name": usual_name, "signal": NONE, **said})
 
 
 def _text(value: object) -> str:
@@ -119,30 +92,17 @@ def _signal(value: object) -> str:
     return str(value)
 
 
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise UsageError("neither true nor false")
-    return value
-
-
-def _pattern(value: object) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= 1_000:
-        raise UsageError("not a pattern")
-    re.compile(value)
-    return value
-
-
 def _headers(value: object) -> Mapping[str, str]:
     if not isinstance(value, dict) or not value:
         raise UsageError("not a table")
-    return {_text(name).lower(): _pattern(pattern) for name, pattern in value.items()}
+    return {_text(name).lower(): pattern(text) for name, text in value.items()}
 
 
 def _provider(value: object) -> str:
-    pattern = parse_pattern(_text(value))
-    if "/" in pattern or pattern == HOST:
+    provider = parse_pattern(_text(value))
+    if "/" in provider or provider == HOST:
         raise UsageError("not a provider")
-    return pattern
+    return provider
 
 
 def _code(value: object) -> str:
@@ -170,16 +130,55 @@ def _some(read: Callable[[object], object]) -> Callable[[object], tuple[object, 
 _SIGNALS = (ACCEPTED, *REFUSALS, NONE, QUOTED)
 _SIGNAL = f"one of {', '.join(_SIGNALS)}"
 _PATTERN = "a regular expression of at most 1000 characters"
-_READERS: Mapping[str, tuple[Callable[[object], object], str]] = {
-    "name": (_text, "one line of text"),
-    "signal": (_signal, _SIGNAL),
-    "provider": (_some(_provider), "a provider or a list of them, with * and ? allowed"),
-    "status": (_some(_status), 'a status from 100 to 599, a range as "500-599", or a list of them'),
-    "header": (_headers, 'a table of regular expressions, as in { "x-reason" = "^busy$" }'),
-    "code": (_some(_code), "a code or a list of them"),
-    "body": (_pattern, _PATTERN),
-    "profile": (_text, "one line of text"),
-    "line": (_pattern, _PATTERN),
-    "account": (_flag, "true or false"),
-    "retry": (_flag, "true or false"),
+FIELDS: Fields = {
+    "name": Field(
+        _text,
+        "one line of text",
+        '"entry 1", "entry 2" … by its place',
+        "What the rule is called where its verdict is shown.",
+    ),
+    "signal": Field(
+        _signal,
+        _SIGNAL,
+        text="What it means; none says nothing about capacity, and with quoted a line quotes an "
+        "answer, which is judged.",
+        required=True,
+    ),
+    "provider": Field(
+        _some(_provider),
+        "a provider or a list of them, with * and ? allowed",
+        "any",
+        "The providers whose answers it is about.",
+    ),
+    "status": Field(
+        _some(_status),
+        'a status from 100 to 599, a range as "500-599", or a list of them',
+        "any refusal but 401 and 403",
+        "The status of the answer.",
+    ),
+    "header": Field(
+        _headers,
+        'a table of regular expressions, as in { "x-reason" = "^busy$" }',
+        text="What is found in headers of the answer.",
+    ),
+    "code": Field(
+        _some(_code),
+        "a code or a list of them",
+        text="A code or a type in the answer's body, as it stands there.",
+    ),
+    "body": Field(pattern, _PATTERN, text="What is found anywhere in what the body says."),
+    "profile": Field(
+        _text, "one line of text", "any", "The kind of agent whose output the line is in."
+    ),
+    "line": Field(
+        pattern,
+        _PATTERN,
+        text="A line of an agent's output, from its start; then the rule is not for answers.",
+    ),
+    "account": Field(
+        flag, FLAG, "false", "Whether it is about the whole account, and not one model."
+    ),
+    "retry": Field(
+        flag, FLAG, "true", "Whether the answer's word on when to come back is to be believed."
+    ),
 }

@@ -1,0 +1,36 @@
+"""Options that several verbs take, and how they are explained."""
+
+from argparse import ArgumentParser
+
+
+def add_about(parser: ArgumentParser) -> None:
+    """What there is to say about a piece of work that asks for seats."""
+    parser.add_argument(
+        "--task", metavar="ID", help="whom it is for: a name that lists and events show"
+    )
+    add_priority(parser)
+    parser.add_argument(
+        "--weight", default="1", metavar="N", help="how many seats it takes in each pool (1)"
+    )
+    parser.add_argument(
+        "--since",
+        metavar="TIME",
+        help="when its prompt began; of equal priority, the older goes first. 5m is five minutes "
+        "ago, a bare number is seconds since the epoch (now)",
+    )
+
+
+def add_priority(parser: ArgumentParser) -> None:
+    """Who goes first."""
+    parser.add_argument(
+        "-p", "--priority", help="interactive, normal, background, or a number (higher goes first)"
+    )
+
+
+def add_grace(parser: ArgumentParser) -> None:
+    """How gently it is ended."""
+    parser.add_argument(
+        "--grace",
+        metavar="DUR",
+        help="how long it has to end by itself when it is cancelled, before it is killed (10s)",
+    )

@@ -1,0 +1,216 @@
+"""The fields of an agent's profile, as `[profiles.NAME]` has them; see docs/profiles.md."""
+
+import re
+from collections.abc import Callable
+
+from headgate.config.error_text import shown
+from headgate.core.fields import (
+    FLAG,
+    Field,
+    Fields,
+    Refused,
+    choice,
+    flag,
+    listed,
+    pattern,
+    spelled,
+)
+from headgate.errors import UsageError
+
+BUILTIN = ("aider", "claude", "codex", "gemini", "opencode")
+TOOLS = '{ on = "tool_use" }'
+MOST = 500
+"""How many entries a list or a table may have."""
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
+_PROVIDER = r"[a-z0-9][a-z0-9._@+-]{0,63}"
+
+
+def _several(read: Callable[[object], str]) -> Callable[[object], tuple[str, ...]]:
+    def several(value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or len(value) > MOST:
+            raise UsageError("not a list")
+        for entry in value:
+            try:
+                read(entry)
+            except re.error as error:
+                raise Refused(f"found {shown(entry)} ({error}) in it") from None
+            except UsageError:
+                raise Refused(f"found {shown(entry)} in it") from None
+        return tuple(map(read, value))
+
+    return several
+
+
+def _table(keys: str, values: str) -> Callable[[object], dict[str, str]]:
+    name, text = spelled(keys, 200), spelled(values, 2_000)
+
+    def table(value: object) -> dict[str, str]:
+        if not isinstance(value, dict) or len(value) > MOST:
+            raise UsageError("not a table")
+        found = {}
+        for key, entry in value.items():
+            try:
+                found[name(key)] = text(entry)
+            except UsageError:
+                raise Refused(f"found {shown(key)} = {shown(entry)} in it") from None
+        return found
+
+    return table
+
+
+def _session_line(value: object) -> str:
+    if re.compile(pattern(value)).groups < 1:
+        raise Refused(f"found {shown(value)}, which has no group")
+    return str(value)
+
+
+_text = spelled(".*", 200)
+_words = _several(spelled(".+", 200))
+_TEXT = "a line of at most 200 characters"
+_WORDS = f"a list of at most {MOST} texts, each a line of at most 200 characters"
+_TABLE = "a table of texts"
+_PATTERNS = f"a list of at most {MOST} regular expressions of at most 1000 characters"
+_OPTIONS = 'a list of options, as in ["--model", "-m"]'
+_VARIABLES = 'a list of environment variables, as in ["ANTHROPIC_MODEL"]'
+_PROVIDERS = "a table of providers, which are lower-case letters, digits and . _ @ + -"
+_options = _several(spelled(r"-.*", 200))
+TOOL: Fields = {
+    "on": Field(
+        _text,
+        "the kind of event that is a tool call",
+        text="The kind of event, with * for any text.",
+        required=True,
+    ),
+    "at": Field(
+        _text,
+        _TEXT,
+        text="The path to the call itself, with [] at its end if that is a list of several.",
+    ),
+    "where": Field(_table(".+", ".+"), _TABLE, text="What must be at which path of the call."),
+    "name": Field(_text, _TEXT, '"name"', "The path to the tool's name."),
+    "input": Field(_text, _TEXT, '"input"', "The path to what the tool is given."),
+}
+FIELDS: Fields = {
+    "like": Field(
+        choice(*BUILTIN),
+        listed(BUILTIN),
+        text="The built-in profile it takes its fields and its rules for lines from.",
+    ),
+    "programs": Field(
+        _words,
+        _WORDS,
+        "the profile's own name",
+        "Names of the program, and of the package it comes in.",
+    ),
+    "provider": Field(
+        spelled(f"(?:{_PROVIDER})?", 64),
+        'a provider, as in "anthropic"',
+        text="The provider of its models; empty if they are named provider/model.",
+    ),
+    "model_options": Field(
+        _options,
+        _OPTIONS,
+        text='Options that name the model, or begin its value as in "-c model="; the last counts.',
+    ),
+    "model_environment": Field(
+        _several(spelled(_VARIABLE, 128)),
+        _VARIABLES,
+        text="Environment variables that name the model, if no option does.",
+    ),
+    "default": Field(
+        _text,
+        "the name of a model",
+        text="The model if nothing names one; without it such a command sits in host only.",
+    ),
+    "aliases": Field(
+        _table(".+", ".+"),
+        'a table of models, as in { opus = "claude-opus-4-6" }',
+        text="What short names of models stand for.",
+    ),
+    "alias_environment": Field(
+        _table(".+", _VARIABLE),
+        "a table of environment variables",
+        text="Environment variables that say what a short name stands for.",
+    ),
+    "provider_options": Field(_options, _OPTIONS, text="Options that name another provider."),
+    "provider_when": Field(
+        _table(f"{_VARIABLE}(?:=.+)?", _PROVIDER),
+        _PROVIDERS,
+        text='Providers by a variable that is set ("VAR"), or whose text fits ("VAR=*text*").',
+    ),
+    "families": Field(
+        _table(".+", _PROVIDER), _PROVIDERS, text="Providers by what a model's name looks like."
+    ),
+    "providers": Field(
+        _table(".+", _PROVIDER), _PROVIDERS, text="The agent's own names for providers."
+    ),
+    "subcommands": Field(_words, _WORDS, text="Words of which one must come first."),
+    "other_commands": Field(_words, _WORDS, text="Words in that place that begin no session."),
+    "flags": Field(_options, _OPTIONS, text="Options without a value."),
+    "valued": Field(_options, _OPTIONS, text="Options with a value."),
+    "optional": Field(_options, _OPTIONS, text="Options whose value may be left out."),
+    "greedy": Field(
+        _options, _OPTIONS, text="Options that take all that follows, up to the next option."
+    ),
+    "prompt_options": Field(
+        _options,
+        _OPTIONS,
+        text="Options whose value is the prompt; else it is what belongs to no option.",
+    ),
+    "session_options": Field(
+        _options, _OPTIONS, text="Options that give a new session its id, by which it is resumed."
+    ),
+    "resume": Field(
+        _words,
+        'a list of arguments, as in ["--resume", "{session}"]',
+        text="The arguments that go on with {session}; without them a parked agent starts anew.",
+    ),
+    "drops": Field(_options, _OPTIONS, text="Options that are dropped when a session is resumed."),
+    "unresumable": Field(_options, _OPTIONS, text="Options with which nothing can be resumed."),
+    "continue_with": Field(_text, _TEXT, text="The prompt that a resumed session goes on with."),
+    "session": Field(
+        _words,
+        'a list of paths into an event, as in ["session_id"]',
+        text="Paths to the session's id.",
+    ),
+    "session_line": Field(
+        _session_line,
+        "a regular expression whose first group is the id",
+        text="A pattern for a line of text that tells the session's id.",
+    ),
+    "kind": Field(
+        _words,
+        'a list of paths into an event, as in ["type"]',
+        text="The paths that make an event's kind; without them all output is text.",
+    ),
+    "progress": Field(
+        _words,
+        'a list of kinds of events, as in ["assistant", "tool_*"]',
+        text="Kinds of events that mean that work goes on.",
+    ),
+    "unless": Field(
+        _words,
+        'a list of paths into an event, as in ["is_error", "role=user"]',
+        text="Paths that tell that such an event is no progress after all.",
+    ),
+    "tools": Field(
+        None,
+        f"a list of tables, as in [{TOOLS}]",
+        text="How events tell of tool calls.",
+    ),
+    "polls": Field(
+        _words, _WORDS, text="Tools that ask again and again by design, and so make no loop."
+    ),
+    "retries": Field(
+        _several(pattern),
+        _PATTERNS,
+        text="Patterns, from the start of a line, for text that is no progress.",
+    ),
+    "silent": Field(flag, FLAG, "false", "Whether its text output shows nothing of its work."),
+    "exit_lies": Field(flag, FLAG, "false", "Whether it may exit with 0 after a refusal."),
+    "base_url": Field(
+        _table(_VARIABLE, r".*\{url\}.*"),
+        'a table of environment variables, as in { ANTHROPIC_BASE_URL = "{url}" }',
+        text="Environment variables that point it at {url}.",
+    ),
+}

@@ -1,0 +1,59 @@
+"""Every environment variable that headgate reads, or sets for the programs that it starts.
+
+`docs/reference.md` shows these tables (`make reference` writes it). A test looks through the code
+for variables that are missing here.
+"""
+
+SETTINGS = {
+    "HEADGATE_STORE": "Where the line is kept, as in `sqlite:///path/to/file`; `--store` beats it. "
+    "Programs of jobs find the store of their job in it.",
+    "HEADGATE_CONFIG": "The configuration file, which must exist; `--config` beats it.",
+    "HEADGATE_LIMITS": "Limits that beat all others for what is started from here, "
+    'as in `"host=5,anthropic/claude-opus-*=4"`.',
+    "HEADGATE_SCHEMA": "`1` leaves the old names out of JSON, and the warning about them.",
+    "HEADGATE_TASK": "Whom work is for that is started from here without `--task`. "
+    "Programs that headgate starts find their own task in it.",
+}
+"""Set by people."""
+
+FOR_PROGRAMS = {
+    "HEADGATE_LEASE": "In every program that headgate starts: by this mark it knows whose seats "
+    "the program uses. A `headgate run` in there shares them.",
+    "HEADGATE_JOB": "In the program of a job: its id.",
+    "HEADGATE_ATTEMPT": "In the program of a job: 1 in its first attempt, 2 in its second …",
+    "HEADGATE_EVENT": "In the command of a notification: the kind of event.",
+    "HEADGATE_SUMMARY": "In the command of a notification: the event in one line.",
+}
+"""Set by headgate."""
+
+OTHERS = {
+    "XDG_CONFIG_HOME": "The folder of the configuration and of services; `~/.config` if unset.",
+    "XDG_STATE_HOME": "The folder of the usual store; `~/.local/state` if unset.",
+    "PATH": "Where programs are looked up.",
+    "NO_COLOR": "If it is not empty: no colours.",
+    "TERM": "`dumb`, or none at all: no colours.",
+    "COLUMNS": "How wide tables may be; the width of the terminal if unset.",
+    "https_proxy": "The proxy for https: usage readings, webhooks and `headgate probe`.",
+    "HTTPS_PROXY": "The same, if `https_proxy` is not set.",
+    "no_proxy": "Hosts that are reached without the proxy, with commas between; `*` for all.",
+    "NO_PROXY": "The same, if `no_proxy` is not set.",
+    "ANTHROPIC_API_KEY": "The key with which `headgate probe` asks an Anthropic API.",
+    "OPENAI_API_KEY": "The key with which `headgate probe` asks an OpenAI API.",
+    "GEMINI_API_KEY": "The key with which `headgate probe` asks a Gemini API.",
+    "UMANS_API_KEY": "The key for usage readings of the kind `umans`.",
+    "FEATHERLESS_API_KEY": "The key for usage readings of the kind `featherless`.",
+    "ANTHROPIC_MODEL": "Which model `claude` uses, if its command line does not say.",
+    "ANTHROPIC_DEFAULT_OPUS_MODEL": "Which model `claude` calls `opus`.",
+    "ANTHROPIC_DEFAULT_SONNET_MODEL": "Which model `claude` calls `sonnet` and `opusplan`.",
+    "ANTHROPIC_DEFAULT_HAIKU_MODEL": "Which model `claude` calls `haiku`.",
+    "GEMINI_MODEL": "Which model `gemini` uses, if its command line does not say.",
+    "AIDER_MODEL": "Which model `aider` uses, if its command line does not say.",
+}
+"""Those of others that headgate reads."""
+
+VARIABLES = {
+    "Set them to tell headgate something": SETTINGS,
+    "headgate sets them": FOR_PROGRAMS,
+    "Variables of others that headgate reads": OTHERS,
+}
+OURS = (*SETTINGS, *FOR_PROGRAMS)
