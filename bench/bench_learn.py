@@ -27,7 +27,7 @@ from headgate.core.answers.signals import ACCEPTED, CONCURRENCY, Reading, Signal
 from headgate.core.learning import usage_readings
 from headgate.core.learning.control_law import Bar, Learned
 from headgate.core.learning.usage_readings import LAGS, SETTLES, Guess, Sight
-from headgate.core.stored_text.contents import LEARNED, SIGHT
+from headgate.core.stored_text.stored_values import LEARNED, SIGHT
 from headgate.core.times import Ms
 from headgate.gate.lease import Lease
 from headgate.ledger import release

@@ -11,7 +11,7 @@ from headgate.cli.shared.exit_codes import EXIT_CODES
 from headgate.core import environment, events, reasons
 from headgate.core.display import snapshots
 from headgate.core.jobs.states import ENDED
-from headgate.runner import program
+from headgate.runner import program_under_lease
 from tests.literals import SOURCE, Place, Texts, argument, places
 
 KIND_AT = {
@@ -139,7 +139,7 @@ def _read() -> Iterator[str]:
 def test_every_exit_code_is_described() -> None:
     """What errors, verbs and the runner end with is in the table, and nothing else is."""
     found = {str(error.exit_code) for error in _errors(errors.HeadgateError)}
-    found |= {str(program.CANNOT_START), str(program.NOT_FOUND)}
+    found |= {str(program_under_lease.CANNOT_START), str(program_under_lease.NOT_FOUND)}
     for place in places("cli"):
         if isinstance(place.node, ast.Return) and _is_verb(place):
             found |= set(_numbers(place, place.node.value))

@@ -158,7 +158,7 @@ def test_a_script_that_does_not_say_by_what_is_run_by_the_shell(box: Box) -> Non
 
 def test_a_deleted_store_is_told_to_who_waits(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that does not come back ends the wait with an error that says so."""
-    monkeypatch.setattr("headgate.gate.runtime._GONE", 0.5)
+    monkeypatch.setattr("headgate.gate.process_runtime._GONE", 0.5)
     gate = Gate.open(box.url, limits={"a/b": 1})
     holder = gate.slot("a/b").acquire()
     for path in box.folder.glob("s.db*"):

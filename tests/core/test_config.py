@@ -17,7 +17,7 @@ from headgate.config.template import TEMPLATE
 from headgate.core.admission.pools import COOLDOWN, DEFAULTS, LEARN, Declared, UsageSource
 from headgate.core.admission.setting_precedence import resolve_pools
 from headgate.core.agents.run_limits import JobPolicy, RunLimits
-from headgate.core.host.pressure import AGENT_MEMORY
+from headgate.core.host.auto_limit import AGENT_MEMORY
 from headgate.core.times import Ms
 from headgate.errors import ConfigError
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from headgate.config.content import GRACE
 from headgate.config.fields import FIELDS, ConfigKey, all_fields
+from headgate.config.parsed_config import GRACE
 from headgate.config.template import TEMPLATE
 from headgate.core.admission.pools import COOLDOWN, LEARN, Declared, UsageSource
 from headgate.core.agents.profile import Profile, Tool
 from headgate.core.agents.run_limits import JobPolicy, RunLimits
 from headgate.core.answers.answer_rules import Rule
-from headgate.core.host.pressure import AGENT_MEMORY
+from headgate.core.host.auto_limit import AGENT_MEMORY
 from headgate.core.notification_targets import NotifyTarget, Only
 
 KEYS = list(all_fields())

@@ -24,7 +24,7 @@ from headgate.core.learning.control_law import (
     Sent,
     Step,
 )
-from headgate.core.stored_text import contents
+from headgate.core.stored_text import stored_values
 from headgate.core.stored_text.formats import Unreadable
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
@@ -165,13 +165,15 @@ def test_whatever_upstream_answers(base: int | None, history: list[tuple[str, in
 def test_what_was_learned_can_be_kept(base: int | None, history: list[tuple[str, int]]) -> None:
     """What is written comes back the same."""
     account = play(control_law.begin(base), history)
-    assert contents.LEARNED._read(contents.LEARNED.write(account.it)) == account.it
+    assert stored_values.LEARNED._read(stored_values.LEARNED.write(account.it)) == account.it
     for sent, _ in account.flying.values():
-        assert contents.read_sent(contents.write_sent([("a/*", sent)])) == (("a/*", sent),)
-    pace = contents.PACE.read(contents.PACE.write(account.pace))
+        assert stored_values.read_sent(stored_values.write_sent([("a/*", sent)])) == (
+            ("a/*", sent),
+        )
+    pace = stored_values.PACE.read(stored_values.PACE.write(account.pace))
     assert pace == pytest.approx(account.pace, rel=1e-8), "it has nine digits"
     assert isinstance(pace, control_law.Pace)
-    assert contents.PACE.read(contents.PACE.write(pace)) == pace
+    assert stored_values.PACE.read(stored_values.PACE.write(pace)) == pace
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def test_what_was_learned_can_be_kept(base: int | None, history: list[tuple[str,
 )
 def test_garbage_is_unreadable(text: str) -> None:
     """What cannot have been written by this version is not taken for something learned."""
-    assert contents.LEARNED.read(text) == Unreadable(text)
+    assert stored_values.LEARNED.read(text) == Unreadable(text)
 
 
 def test_the_beginning() -> None:

@@ -22,7 +22,7 @@ from headgate.core.admission.setting_precedence import PoolSet, parse_view, read
 from headgate.core.key_patterns import HOST, NO_KEY
 from headgate.core.learning.control_law import Learned, begin
 from headgate.core.rate_limits import Rates
-from headgate.core.stored_text.contents import LEARNED
+from headgate.core.stored_text.stored_values import LEARNED
 from headgate.core.times import Ms
 from headgate.errors import ConfigError, UsageError
 

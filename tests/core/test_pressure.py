@@ -10,7 +10,7 @@ from headgate.core.admission.pools import AUTO, Declared, Pool, PoolRow
 from headgate.core.admission.seats import Need, Use, blocked_by
 from headgate.core.admission.setting_precedence import resolve_pools
 from headgate.core.display.snapshots import explain
-from headgate.core.host import pressure
+from headgate.core.host import auto_limit, pressure
 from headgate.core.host.pressure import GIB, Host, PressureLimits
 from headgate.core.quantities import MOST, parse_size, show_size
 from headgate.core.times import Ms
@@ -37,7 +37,7 @@ def test_auto_follows_from_memory_and_cores(
     memory: int, cores: float, agent: int, limit: int
 ) -> None:
     """The smaller of what fits into memory and two per core; at least one, whatever there is."""
-    assert pressure.auto_limit(Host(memory, memory, cores), agent) == limit
+    assert auto_limit.auto_limit(Host(memory, memory, cores), agent) == limit
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_auto_follows_from_memory_and_cores(
 )
 def test_auto_says_where_it_comes_from(memory: int, cores: float, said: str) -> None:
     """What was found is shown beside the limit."""
-    assert pressure.auto_source(Host(memory, 0, cores)) == said
+    assert auto_limit.auto_source(Host(memory, 0, cores)) == said
 
 
 def hosted(declared: Declared, host: Host | None = PLENTY, tuned: PoolRow | None = None) -> Pool:
@@ -210,8 +210,8 @@ def test_danger_is_below_half_of_the_floor() -> None:
 def test_auto_is_always_a_limit(memory: int, free: int, cores: float, agent: int) -> None:
     """Whatever a machine has, the limit is one, and the default floor is less than all of it."""
     host = Host(memory, free, cores)
-    assert 1 <= pressure.auto_limit(host, agent) <= MOST
-    assert pressure.auto_floor(host) <= min(memory, GIB)
+    assert 1 <= auto_limit.auto_limit(host, agent) <= MOST
+    assert auto_limit.auto_floor(host) <= min(memory, GIB)
 
 
 @pytest.mark.parametrize(

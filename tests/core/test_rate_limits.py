@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from headgate.core import rate_limits
 from headgate.core.quantities import MOST
 from headgate.core.rate_limits import MINUTE, RateMeter, Rates, RateSlot
-from headgate.core.stored_text.contents import METER, full_meter
 from headgate.core.stored_text.formats import Unreadable
+from headgate.core.stored_text.stored_values import METER, full_meter
 from headgate.core.times import Ms
 
 NOW = Ms(1_000_000_000)

@@ -21,8 +21,8 @@ from headgate.core.learning.usage_readings import (
     Own,
     Sight,
 )
-from headgate.core.stored_text.contents import SIGHT, careful_sight
 from headgate.core.stored_text.formats import Unreadable
+from headgate.core.stored_text.stored_values import SIGHT, careful_sight
 
 NOW = 1_000_000
 SECOND = 1_000

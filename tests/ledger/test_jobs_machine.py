@@ -21,7 +21,7 @@ from headgate.core.jobs.states import ENDED, Place, State, Timer, Word
 from headgate.core.times import Ms, Seconds
 from headgate.errors import UsageError
 from headgate.gate.cancel import _ask_to_end
-from headgate.gate.worker_side import _Finish
+from headgate.gate.worker_jobs import _Finish
 from headgate.ledger import dead_members, job_timers, limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request

@@ -26,7 +26,7 @@ from headgate.core.answers.signals import (
 from headgate.core.key_patterns import matches
 from headgate.core.learning.control_law import Learned
 from headgate.core.learning.usage_readings import Sight
-from headgate.core.stored_text.contents import SIGHT, read_sent
+from headgate.core.stored_text.stored_values import SIGHT, read_sent
 from headgate.core.times import Ms
 from headgate.ledger import dead_members, limits_by_hand, release
 from headgate.ledger.admission import admit

@@ -21,7 +21,7 @@ from headgate.core.admission.setting_precedence import sound
 from headgate.core.answers.signals import ACCEPTED, CONCURRENCY
 from headgate.core.host.pressure import Host
 from headgate.core.quantities import FOREVER
-from headgate.core.stored_text import contents
+from headgate.core.stored_text import stored_values
 from headgate.core.stored_text.formats import StoredText, Unreadable
 from headgate.core.times import Ms, Seconds
 from headgate.ledger import limits_by_hand, notification_cursors, release
@@ -121,14 +121,14 @@ class Scene(NamedTuple):
 
 
 SCENES = {
-    "learned": Scene(_learned, contents.LEARNED),
-    "pace": Scene(_paced, contents.PACE, "pace:a"),
-    "meter": Scene(_metered, contents.METER, "meter:a"),
-    "usage": Scene(_read_usage, contents.SIGHT, "usage:a"),
-    "usage of another": Scene(_told_usage, contents.SIGHT, "usage:a"),
-    "gated": Scene(_told_usage, contents.GATED, "gated"),
-    "foreign": Scene(_foreign, contents.SIGHTINGS, "foreign:a"),
-    "strain": Scene(_strained, contents.STRAINED, "strain:m"),
+    "learned": Scene(_learned, stored_values.LEARNED),
+    "pace": Scene(_paced, stored_values.PACE, "pace:a"),
+    "meter": Scene(_metered, stored_values.METER, "meter:a"),
+    "usage": Scene(_read_usage, stored_values.SIGHT, "usage:a"),
+    "usage of another": Scene(_told_usage, stored_values.SIGHT, "usage:a"),
+    "gated": Scene(_told_usage, stored_values.GATED, "gated"),
+    "foreign": Scene(_foreign, stored_values.SIGHTINGS, "foreign:a"),
+    "strain": Scene(_strained, stored_values.STRAINED, "strain:m"),
 }
 
 
@@ -165,8 +165,8 @@ def readable(scene: Scene, text: str, now: int) -> bool:
     found = scene.shape.read(text)
     if found is None or isinstance(found, Unreadable):
         return found is None
-    timed = scene.shape in (contents.SIGHTINGS, contents.STRAINED)
-    return not (timed and contents.cut_off(found[-1].at, now))
+    timed = scene.shape in (stored_values.SIGHTINGS, stored_values.STRAINED)
+    return not (timed and stored_values.cut_off(found[-1].at, now))
 
 
 ODD = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

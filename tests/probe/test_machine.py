@@ -11,8 +11,8 @@ from headgate.core.host.pressure import GIB, Host
 from headgate.core.times import Seconds
 from headgate.errors import HeadgateError
 from headgate.gate.liveness.process_marks import family
-from headgate.probe.copies import Bounds, run_round
 from headgate.probe.machine import MachineProbeOptions, MachineProbeResult, probe_machine
+from headgate.probe.run_copies import Bounds, run_round
 from tests.support import gone, until
 
 MIB = 2**20

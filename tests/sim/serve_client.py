@@ -9,12 +9,12 @@ from typing import Any
 import aiohttp
 
 from headgate.sim.journal import ENDS, JournalLine
-from headgate.sim.server.manner import Manner, fixed
+from headgate.sim.server.behaviour import Behaviour, fixed
 from headgate.sim.server.serve import Server
 from headgate.sim.upstream import ProviderPlan
 from tests.support import LONG, until_async
 
-QUICK = Manner(duration=fixed(60), headers=2, first_token=5, refusal=1)
+QUICK = Behaviour(duration=fixed(60), headers=2, first_token=5, refusal=1)
 PROMPT = ProviderPlan(lag=((0, 0),), usage_lag=0)
 """A provider whose counts are never late."""
 

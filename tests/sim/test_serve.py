@@ -20,7 +20,7 @@ import pytest
 from headgate.errors import HeadgateError
 from headgate.sim import journal
 from headgate.sim.journal import excess, most_at_once, refusals
-from headgate.sim.server.manner import Spread, fixed
+from headgate.sim.server.behaviour import Spread, fixed
 from headgate.sim.server.serve import account_of, running
 from headgate.sim.upstream import ProviderPlan
 from tests.sim.serve_client import (
@@ -64,8 +64,8 @@ def test_who_has_read_the_end_may_come_again() -> None:
 
     async def test() -> None:
         plan = PROMPT._replace(cap=((0, 1),))
-        manner = QUICK._replace(duration=fixed(4), headers=0, first_token=0)
-        async with running(plan, manner) as server, client(server) as session:
+        behaviour = QUICK._replace(duration=fixed(4), headers=0, first_token=0)
+        async with running(plan, behaviour) as server, client(server) as session:
             paths = ("/v1/messages", "/v1/chat/completions", "/v1/responses")
             for n, path in itertools.product(range(15), paths):
                 status, _, _ = await post(session, ask(stream=bool(n % 2)), path)
@@ -210,8 +210,8 @@ def test_a_share_of_the_streams_is_cut_and_of_the_requests_fails() -> None:
     """Both shares are left to chance, and the same seed has the same chances."""
 
     async def ends(seed: int) -> list[str]:
-        manner = QUICK._replace(cuts=0.4, cut_by="eof", errors=0.2, duration=Spread(5, 20))
-        async with running(PROMPT, manner, seed=seed) as server, client(server) as session:
+        behaviour = QUICK._replace(cuts=0.4, cut_by="eof", errors=0.2, duration=Spread(5, 20))
+        async with running(PROMPT, behaviour, seed=seed) as server, client(server) as session:
             for _ in range(30):
                 await post(session, ask(stream=True))
             lines = [line for line in server.journal.lines() if line.event != "enter"]
@@ -230,8 +230,8 @@ def test_a_punished_account_is_slow() -> None:
 
     async def test() -> None:
         plan = PROMPT._replace(cap=((0, 1),), penalty=60_000, slowdown=3.0)
-        manner = QUICK._replace(duration=fixed(100))
-        async with running(plan, manner) as server, client(server) as session:
+        behaviour = QUICK._replace(duration=fixed(100))
+        async with running(plan, behaviour) as server, client(server) as session:
             before = time.monotonic()
             await asyncio.gather(post(session, ask()), post(session, ask()))
             between = time.monotonic()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from headgate.errors import UsageError
 from headgate.sim.dialects.dialect import Reply
 from headgate.sim.journal import Journal, excess, most_at_once, refusals
-from headgate.sim.server.manner import (
-    Manner,
+from headgate.sim.server.behaviour import (
+    Behaviour,
     RequestOptions,
     Script,
     Spread,
@@ -78,11 +78,11 @@ def test_a_script_makes_sense(
     seed: int,
 ) -> None:
     """Everything happens before the end; every token is sent once, in order, in good time."""
-    manner = Manner(Spread(*ends) if ends else None, *times, cuts=float(cut))
+    behaviour = Behaviour(Spread(*ends) if ends else None, *times, cuts=float(cut))
     duration, tokens, first_token, most = wishes
     wish = RequestOptions(duration=duration, tokens=tokens, first_token=first_token)
     chance = random.Random(seed)  # noqa: S311 - no secret
-    script = draw(manner, chance, wish, most)
+    script = draw(behaviour, chance, wish, most)
     assert 0 <= script.first_token <= script.duration
     assert 0 <= script.headers <= script.duration
     assert (script.cut is not None) == cut
@@ -150,7 +150,7 @@ def test_options_are_read() -> None:
         retry_after=5_000,
         overload=((0, 0.5),),
     )
-    assert found.manner == Manner(duration=Spread(1_000, 5_000), cuts=0.1, cut_by="eof")
+    assert found.behaviour == Behaviour(duration=Spread(1_000, 5_000), cuts=0.1, cut_by="eof")
     assert (found.port, found.json) == (9, True)
 
 

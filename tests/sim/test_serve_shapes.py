@@ -9,7 +9,7 @@ import pytest
 from headgate.core.admission.pools import UsageSource
 from headgate.core.answers.signals import Reading
 from headgate.sim.server import play as playing
-from headgate.sim.server.manner import fixed
+from headgate.sim.server.behaviour import fixed
 from headgate.sim.server.serve import running
 from headgate.sim.upstream import ProviderPlan
 from headgate.usage import read
@@ -300,8 +300,8 @@ def test_usage_in_every_shape() -> None:
 
     async def test() -> None:
         plan = PROMPT._replace(cap=((0, 4),), foreign=((0, 1),), soft_limit=3, penalty=60_000)
-        manner = QUICK._replace(duration=fixed(30_000))
-        async with running(plan, manner) as server, client(server) as session:
+        behaviour = QUICK._replace(duration=fixed(30_000))
+        async with running(plan, behaviour) as server, client(server) as session:
             tasks = [asyncio.create_task(post(session, ask())) for _ in range(3)]
             await happened(server, "enter", 3)
             assert (await post(session, ask()))[0] == 429

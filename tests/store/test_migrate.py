@@ -10,7 +10,7 @@ import pytest
 from headgate.core.times import Ms
 from headgate.errors import StoreError, StoreInUseError, StoreTooNewError
 from headgate.ledger.transaction.rows import Member
-from headgate.store.machine import process_start
+from headgate.store.machine_and_clock import process_start
 from headgate.store.memory import MemoryStore
 from headgate.store.schema import FOLDERS, Migration, migrations
 from headgate.store.sqlite import SqliteStore

@@ -31,7 +31,7 @@ from headgate.errors import (
 )
 from headgate.ledger.transaction.rows import Tx
 from headgate.store import default_url, open_store
-from headgate.store.machine import machine_id
+from headgate.store.machine_and_clock import machine_id
 from headgate.store.schema import migrations, queries
 from headgate.store.sqlite import SqliteStore
 from tests.store.rows import CHANGES, JOBS, fill, job, lane, said, ticket

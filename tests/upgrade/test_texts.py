@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
-from headgate.core.stored_text import contents
+from headgate.core.stored_text import stored_values
 from headgate.core.stored_text.formats import StoredText, Unreadable
 from tests.upgrade.conftest import Installed
 
@@ -200,15 +200,15 @@ HISTORIES = {
 }
 
 SHAPES: dict[str, StoredText[Any]] = {
-    "learned": contents.LEARNED,
-    "pace": contents.PACE,
-    "meter": contents.METER,
-    "usage": contents.SIGHT,
-    "gated": contents.GATED,
-    "foreign": contents.SIGHTINGS,
-    "strain": contents.STRAINED,
-    "overtaken": contents.OVERTAKEN,
-    "reset": contents.RESET,
+    "learned": stored_values.LEARNED,
+    "pace": stored_values.PACE,
+    "meter": stored_values.METER,
+    "usage": stored_values.SIGHT,
+    "gated": stored_values.GATED,
+    "foreign": stored_values.SIGHTINGS,
+    "strain": stored_values.STRAINED,
+    "overtaken": stored_values.OVERTAKEN,
+    "reset": stored_values.RESET,
 }
 
 
@@ -235,9 +235,9 @@ def _reads(note: str, text: str) -> None:
     """This version reads it, and would write it so."""
     kind = note.partition(":")[0]
     if kind == "sent":
-        marks = contents.read_sent(text)
+        marks = stored_values.read_sent(text)
         assert marks is not None
-        assert contents.write_sent(list(marks)) == text
+        assert stored_values.write_sent(list(marks)) == text
     elif kind in SHAPES:
         value = SHAPES[kind].read(text)
         assert not isinstance(value, Unreadable), (note, text)

@@ -20,7 +20,7 @@ error_text      how that is put, and what is hidden of it
 template        the file that `headgate init` writes
 """
 
-from headgate.config.content import GRACE, Config
 from headgate.config.file import Defaults, Watched, default_path, find, load
+from headgate.config.parsed_config import GRACE, Config
 
 __all__ = ["GRACE", "Config", "Defaults", "Watched", "default_path", "find", "load"]

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from headgate.config.content import GRACE, Config
 from headgate.config.error_text import dotted, label, not_toml, shown
+from headgate.config.parsed_config import GRACE, Config
 from headgate.config.pool import judge_pool, read_defaults, read_pool
 from headgate.config.problems import Notes, each_table, read_table, wrong_at
 from headgate.core.admission.pools import DEFAULTS, Declared

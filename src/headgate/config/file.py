@@ -5,8 +5,8 @@ import stat
 import time
 from pathlib import Path
 
-from headgate.config.content import GRACE, Config
 from headgate.config.error_text import label
+from headgate.config.parsed_config import GRACE, Config
 from headgate.errors import ConfigError
 
 _LARGEST = 256 * 1024

@@ -17,7 +17,7 @@ from headgate.core.agents.profile import Profile, Tool
 from headgate.errors import UsageError
 
 if TYPE_CHECKING:
-    from headgate.config.content import Config
+    from headgate.config.parsed_config import Config
 
 _FOLDER = Path(__file__).with_name("profiles")
 _MOST_PROFILES = 100

@@ -1,6 +1,6 @@
 """The runtime of one process: it opens a store, takes part in the line, and holds leases.
 
-A program sees `gate`, `slot` and `lease`; the command line also `submit_jobs`, `worker_side`,
+A program sees `gate`, `slot` and `lease`; the command line also `submit_jobs`, `worker_jobs`,
 `plan_ahead`, `cancel` and `notification_feed`. All of them use one `runtime`, which puts these
 together. Each has one owner, and those further down use those further up.
 

@@ -10,12 +10,12 @@ from headgate.core.jobs.job import load
 from headgate.core.times import Seconds, ms_up, seconds
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.liveness.process_marks import carriers, end, programs
-from headgate.gate.runtime import Runtime
+from headgate.gate.process_runtime import Runtime
 from headgate.ledger import release
 from headgate.ledger.jobs import by_hand
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import LeaseRow, Member
-from headgate.store.machine import pid_space
+from headgate.store.machine_and_clock import pid_space
 
 _BY_HAND = "cancelled by hand"
 _SOON = Seconds(0.02)

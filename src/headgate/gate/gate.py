@@ -49,7 +49,7 @@ from headgate.gate.host.memory_and_load import strained
 from headgate.gate.lease import Lease
 from headgate.gate.live_settings import Settings, Source
 from headgate.gate.liveness.process_marks import MARK
-from headgate.gate.runtime import Runtime
+from headgate.gate.process_runtime import Runtime
 from headgate.gate.slot import Slot
 from headgate.gate.transactions.operation import Operation
 from headgate.ledger import limits_by_hand
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from headgate.core.answers.answer_rules import Rule
     from headgate.gate.notification_feed import NotificationFeed
     from headgate.gate.submit_jobs import Jobs
-    from headgate.gate.worker_side import WorkerSide
+    from headgate.gate.worker_jobs import WorkerJobs
 
 _JUMP = Ms(2_000)
 _FAR = seconds(Ms(2**52))
@@ -320,11 +320,11 @@ class Gate:
         return Jobs(self._runtime, self._view)
 
     @property
-    def worker_side(self) -> "WorkerSide":
+    def worker_jobs(self) -> "WorkerJobs":
         """For those who do that work."""
-        from headgate.gate.worker_side import WorkerSide
+        from headgate.gate.worker_jobs import WorkerJobs
 
-        return WorkerSide(self._runtime)
+        return WorkerJobs(self._runtime)
 
     @property
     def grace(self) -> Seconds:

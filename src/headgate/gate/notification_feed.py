@@ -8,7 +8,7 @@ from functools import partial
 from headgate.core.display.snapshots import Event
 from headgate.core.notification_targets import NotifyTarget
 from headgate.core.times import Seconds
-from headgate.gate.runtime import Runtime
+from headgate.gate.process_runtime import Runtime
 from headgate.gate.transactions.operation import Joining
 from headgate.ledger import notification_cursors
 from headgate.ledger.notification_cursors import Batch, Claim, Standing

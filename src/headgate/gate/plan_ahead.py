@@ -10,7 +10,7 @@ from headgate.core.key_patterns import NO_KEY, matches, parse_key
 from headgate.core.quantities import parse_priority, parse_task, parse_tokens, parse_weight
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import UsageError
-from headgate.gate.runtime import Runtime
+from headgate.gate.process_runtime import Runtime
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals
 from headgate.ledger.queries.forecast import Forecast, forecast

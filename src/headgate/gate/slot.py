@@ -16,7 +16,7 @@ from headgate.errors import (
 )
 from headgate.gate.acquisition import Acquisition
 from headgate.gate.lease import Lease
-from headgate.gate.runtime import Runtime
+from headgate.gate.process_runtime import Runtime
 from headgate.gate.transactions.deliver_outcomes import call_in, running_loop
 from headgate.ledger.admission.admit import Request
 

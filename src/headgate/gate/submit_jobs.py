@@ -21,7 +21,7 @@ from headgate.core.quantities import (
 )
 from headgate.core.times import NO_TIME, Ms, Seconds
 from headgate.errors import UsageError
-from headgate.gate.runtime import Runtime
+from headgate.gate.process_runtime import Runtime
 from headgate.gate.transactions.operation import Operation
 from headgate.ledger.admission import admit
 from headgate.ledger.jobs import by_hand, lifecycle

@@ -3,8 +3,8 @@
 from headgate.core.admission.pools import LEARN, UNLIMITED, PoolRow
 from headgate.core.admission.setting_precedence import sound
 from headgate.core.quantities import FOREVER, show_duration
-from headgate.core.stored_text.contents import PACE, RESET, Reset
 from headgate.core.stored_text.formats import Unreadable
+from headgate.core.stored_text.stored_values import PACE, RESET, Reset
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 from headgate.ledger.transaction import unreadable

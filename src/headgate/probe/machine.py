@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-from headgate.core.host.pressure import Host, auto_floor, auto_limit
+from headgate.core.host.auto_limit import auto_floor, auto_limit
+from headgate.core.host.pressure import Host
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import show_seconds, show_size
 from headgate.core.times import Seconds
 from headgate.errors import HeadgateError
-from headgate.probe.copies import Bounds, run_round
+from headgate.probe.run_copies import Bounds, run_round
 from headgate.probe.search import Round, Search, fault, needs, worse
 
 

@@ -5,6 +5,6 @@ child       the process: started with the terminal, its mark and the pipe that p
 keeper      what stays behind for processes that outlive their program
 """
 
-from headgate.runner.program import Program, run_program
+from headgate.runner.program_under_lease import Program, run_program
 
 __all__ = ["Program", "run_program"]

@@ -24,7 +24,7 @@ from headgate.errors import (
     StoreUnavailableError,
 )
 from headgate.ledger.transaction.rows import EventRow
-from headgate.store.machine import machine_id, uptime_ms
+from headgate.store.machine_and_clock import machine_id, uptime_ms
 from headgate.store.migrate import Layout, layout, migrate
 from headgate.store.schema import Migration, migrations
 from headgate.store.sql_rows import SqlRows

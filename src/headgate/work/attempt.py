@@ -26,7 +26,7 @@ from headgate.errors import HeadgateError, HoldExpiredError
 from headgate.gate import Gate, Lease
 from headgate.gate.liveness.preload_modules import PACKAGES, preload
 from headgate.gate.liveness.process_marks import MARK, carriers, end, family
-from headgate.gate.worker_side import Taken
+from headgate.gate.worker_jobs import Taken
 from headgate.ledger.jobs.lifecycle import MAX_HOLD
 from headgate.runner.child import MINDED, Child
 from headgate.store import open_store
@@ -110,9 +110,9 @@ class Runner:
     def run(self, id: int, worker: str, *, adopt: bool) -> None:
         """Take the job over and see it to its end; then the next, while there is one for us."""
         signal.pthread_sigmask(signal.SIG_BLOCK, MINDED)
-        worker_side = self._gate.worker_side
+        worker_jobs = self._gate.worker_jobs
         taken = (
-            worker_side.adopt(id, self._end) if adopt else worker_side.begin(id, worker, self._end)
+            worker_jobs.adopt(id, self._end) if adopt else worker_jobs.begin(id, worker, self._end)
         )
         while taken is not None:
             try:
@@ -124,7 +124,7 @@ class Runner:
                 how = End(AttemptOutcome.LOST, "runner_error", text)
             adopt = False
             going_on = worker if self._stopped is None else ""
-            taken = worker_side.finish(taken.lease, how, going_on, self._end)
+            taken = worker_jobs.finish(taken.lease, how, going_on, self._end)
         self._gate.close()
 
     def _end(self, id: int, why: HeadgateError) -> None:
@@ -217,7 +217,7 @@ class Runner:
             if found is not None and self._is_news(taken, found):
                 taken.lease.tell(found)
         if agent_watch.session != before:
-            self._gate.worker_side.remember(taken.lease, agent_watch.session)
+            self._gate.worker_jobs.remember(taken.lease, agent_watch.session)
 
     def _is_news(self, taken: Taken, found: Signal) -> bool:
         """Whether a signal says more than the one before it: agents tell of every retry."""
@@ -245,7 +245,7 @@ class Runner:
 
     def _clear_up(self, taken: Taken, child: Child, spec: "Spec") -> None:
         """End what a program left running: its job is over, and its seats are needed."""
-        if child.reap() or (not child.adopts and self._gate.worker_side.programs(taken.lease)):
+        if child.reap() or (not child.adopts and self._gate.worker_jobs.programs(taken.lease)):
             self._end_program(taken.lease, child, self._grace(spec))
 
     def _end_program(self, lease: Lease, child: Child | None, grace: Seconds) -> None:
@@ -253,7 +253,7 @@ class Runner:
 
         def rest() -> set[int]:
             if child is None:
-                return self._gate.worker_side.programs(lease)
+                return self._gate.worker_jobs.programs(lease)
             child.reap()
             ours = family(me) - {me} if child.adopts else family(child.pid)
             return (ours | {pid for pids in carriers([mark]).values() for pid in pids}) - {me}
@@ -292,7 +292,7 @@ class Runner:
         watch = WatchedOutput(agent_watch, Tail(path), log, self._gate.job_policy.log_size)
         self._catch_up(taken, watch)
         why: Cause | None = None
-        while self._gate.worker_side.programs(lease):
+        while self._gate.worker_jobs.programs(lease):
             number = _next_signal(_LOOK)
             if number in _STOPPING:
                 os._exit(1)  # the program goes on, and somebody else will look after it

@@ -42,7 +42,7 @@ class Worker:
         warm(Path(places.config) if places.config else config.find())
         self._nursery = ForkServer(run_order)
         self._gate = Gate.open(places.store, config=places.config)
-        self._crew = self._gate.worker_side
+        self._crew = self._gate.worker_jobs
         self._folder: Path = self._gate.jobs.folder
         self._say = say
         self._called = threading.Event()

@@ -23,20 +23,14 @@ from headgate.core.admission.pools import (
     PoolRow,
     Unread,
 )
-from headgate.core.host.pressure import (
-    AGENT_MEMORY,
-    Host,
-    PressureLimits,
-    auto_floor,
-    auto_limit,
-    auto_source,
-)
+from headgate.core.host.auto_limit import AGENT_MEMORY, auto_floor, auto_limit, auto_source
+from headgate.core.host.pressure import Host, PressureLimits
 from headgate.core.key_patterns import HOST, is_pattern, matches, parse_pattern
 from headgate.core.learning.control_law import begin
 from headgate.core.quantities import FOREVER, LONGEST_MS, MOST, parse_limit
 from headgate.core.rate_limits import Rates
-from headgate.core.stored_text.contents import LEARNED, fixed
 from headgate.core.stored_text.formats import Unreadable, whole
+from headgate.core.stored_text.stored_values import LEARNED, fixed
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import ConfigError, UsageError
 

@@ -17,7 +17,7 @@ from headgate.core.host.pressure import Host, PressureLimits
 from headgate.core.key_patterns import HOST
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.store.machine import pid_space
+from headgate.store.machine_and_clock import pid_space
 
 _EVERY = Seconds(1.0)
 _ROOT = Path("/")

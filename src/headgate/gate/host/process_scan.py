@@ -10,7 +10,7 @@ from headgate.gate.transactions.operation import Operation, Participant
 from headgate.ledger.learning import upstream_state
 from headgate.ledger.transaction.ledger import Ledger, PoolResolver
 from headgate.store.base import Store
-from headgate.store.machine import machine_id, pid_space
+from headgate.store.machine_and_clock import machine_id, pid_space
 
 if TYPE_CHECKING:
     from headgate.gate.host.foreign_agents import Ours

@@ -10,7 +10,7 @@ from headgate.ledger import watch_duty
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import Member
 from headgate.store.base import Store
-from headgate.store.machine import machine_id, pid_space, process_start
+from headgate.store.machine_and_clock import machine_id, pid_space, process_start
 
 
 class Membership(Participant):

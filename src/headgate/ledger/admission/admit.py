@@ -7,8 +7,8 @@ from headgate.core.admission.next_in_line import Granted, Head, Order, PassOutco
 from headgate.core.admission.seats import Need, Reason
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import priority_class
-from headgate.core.stored_text.contents import OVERTAKEN, Overtaken
 from headgate.core.stored_text.formats import Unreadable
+from headgate.core.stored_text.stored_values import OVERTAKEN, Overtaken
 from headgate.core.times import NO_TIME, Ms, seconds
 from headgate.errors import TooHeavyError
 from headgate.ledger import dead_members

@@ -11,7 +11,7 @@ from headgate.core.key_patterns import HOST, matches, specificity
 from headgate.core.learning import control_law, usage_readings
 from headgate.core.learning.control_law import Learned, Sent
 from headgate.core.named_tuple import NamedTuple
-from headgate.core.stored_text import contents
+from headgate.core.stored_text import stored_values
 from headgate.core.stored_text.formats import Unreadable
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
@@ -20,7 +20,7 @@ from headgate.ledger.transaction import outside_use, unreadable
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import LeaseRow
 
-_NEVER = contents.Reset(-1, -1)
+_NEVER = stored_values.Reset(-1, -1)
 _MOMENT = Ms(1_000)
 """What is sent within so many milliseconds may arrive in any order."""
 _ECHO = Ms(5_000)
@@ -47,7 +47,7 @@ def start(ledger: Ledger, id: int, key: str, needs: tuple[Need, ...]) -> str:
             text = f"tries {level} at once"
             ledger.tell("probed", text, work=id, key=key, pool=pool.name)
         sent.append((pool.name, mark))
-    return contents.write_sent(sent)
+    return stored_values.write_sent(sent)
 
 
 def tell_unreadable(ledger: Ledger) -> None:
@@ -66,10 +66,12 @@ def end(ledger: Ledger, lease: LeaseRow, *, served: bool, unused: bool) -> None:
     for pool, sent in _sent(ledger, lease):
         if served and not lease.refused and pool.adapt == LEARN:
             pace = outside_use.pace(ledger, pool.name)
-            if pace is not contents.DEAR_PACE:  # it cannot be read, and stays until somebody can
+            if (
+                pace is not stored_values.DEAR_PACE
+            ):  # it cannot be read, and stays until somebody can
                 took = max(0, ledger.now - lease.granted)
                 pace = control_law.keep_pace(pace, took, after=sent.after)
-                ledger.tx.set_note(f"pace:{pool.name}", contents.PACE.write(pace))
+                ledger.tx.set_note(f"pace:{pool.name}", stored_values.PACE.write(pace))
     if unused:
         rate_charges.refund(ledger, lease)
 
@@ -166,7 +168,7 @@ def _refuse(
     it = None if pool is None or pool.fixed else pool.learned
     if cuts and signal.kind == CONCURRENCY and pool is not None and it is not None:
         cut = _cut(ledger, pool, it, lease)
-        row, wait = row._replace(learned=contents.LEARNED.write(cut.learned)), cut.wait
+        row, wait = row._replace(learned=stored_values.LEARNED.write(cut.learned)), cut.wait
         ledger.tell(cut.kind, f"{cut.text} ({said})", work=work, key=key, pool=name)
     if signal.retry_after is not None:
         wait = max(wait or NO_TIME, signal.retry_after)
@@ -232,10 +234,10 @@ def _when_sent(ledger: Ledger, pool: Pool, it: Learned, lease: LeaseRow | None) 
 
 def _of_burst(ledger: Ledger, pool: Pool, lease: LeaseRow, sent: Sent) -> Sent:
     """Of many sent in one moment any may be refused first: then its level is that of the last."""
-    reset = contents.RESET.read(ledger.tx.note(f"reset:{pool.name}"))
+    reset = stored_values.RESET.read(ledger.tx.note(f"reset:{pool.name}"))
     if isinstance(reset, Unreadable):
         said = (pool.name, "when its limit was last set", "what was sent before counts too")
-        reset = unreadable.found(ledger, f"reset:{pool.name}", contents.RESET, said, _NEVER)
+        reset = unreadable.found(ledger, f"reset:{pool.name}", stored_values.RESET, said, _NEVER)
     if (lease.granted, lease.id) <= (reset or _NEVER):
         return sent._replace(epoch=-1)  # somebody has set the limit since
     for other in ledger.tx.recent(lease.granted - Ms(1)):
@@ -252,7 +254,7 @@ def _sent(ledger: Ledger, lease: LeaseRow) -> list[tuple[Pool, Sent]]:
     What cannot be read teaches nothing, and its refusal is one of now.
     """
     found = []
-    marks = contents.read_sent(lease.sent)
+    marks = stored_values.read_sent(lease.sent)
     if marks is None:
         instead = "it teaches nothing, but a refusal counts"
         unreadable.remember(ledger, "sent", lease.sent, f"what lease {lease.id} remembers", instead)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from headgate.core import rate_limits
 from headgate.core.admission.pools import NO_RATES, Pool
 from headgate.core.rate_limits import RateMeter
-from headgate.core.stored_text.contents import METER
+from headgate.core.stored_text.stored_values import METER
 from headgate.ledger.transaction import outside_use, unreadable
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import LeaseRow

@@ -10,7 +10,7 @@ from headgate.core.answers.signals import QUOTA, Reading, pause_length
 from headgate.core.key_patterns import NO_KEY
 from headgate.core.learning import control_law, usage_readings
 from headgate.core.quantities import MOST, show_duration
-from headgate.core.stored_text.contents import GATED, SIGHT, Gated
+from headgate.core.stored_text.stored_values import GATED, SIGHT, Gated
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.transaction import outside_use, unreadable
 from headgate.ledger.transaction.ledger import Ledger

@@ -10,9 +10,9 @@ from headgate.core.admission.seats import Use
 from headgate.core.host import pressure
 from headgate.core.host.pressure import Host, PressureLimits
 from headgate.core.key_patterns import HOST
-from headgate.core.stored_text import contents
-from headgate.core.stored_text.contents import StoredPressure
+from headgate.core.stored_text import stored_values
 from headgate.core.stored_text.formats import Unreadable
+from headgate.core.stored_text.stored_values import StoredPressure
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.transaction import unreadable
 from headgate.ledger.transaction.context import TransactionContext
@@ -55,7 +55,7 @@ def tell(ledger: TransactionContext) -> None:
     notes = [note for note in notes if not _mine(ledger, note.space)]
     if host is not None:
         notes.append(StoredPressure(ledger.gauge.space, **host._asdict(), at=ledger.now))
-    unreadable.keep(ledger, f"strain:{ledger.machine}", contents.STRAINED.write(tuple(notes)))
+    unreadable.keep(ledger, f"strain:{ledger.machine}", stored_values.STRAINED.write(tuple(notes)))
 
 
 def renews(ledger: TransactionContext) -> Ms:
@@ -100,9 +100,9 @@ def _worst(hosts: list[Host]) -> Host:
 def _notes(ledger: TransactionContext, machine: str) -> list[StoredPressure]:
     """What was written of a machine lately: for each set of processes, how it was and when."""
     name = f"strain:{machine}"
-    found = contents.STRAINED.read(ledger.tx.note(name))
-    if isinstance(found, Unreadable) or (found and contents.cut_off(found[-1].at, ledger.now)):
+    found = stored_values.STRAINED.read(ledger.tx.note(name))
+    if isinstance(found, Unreadable) or (found and stored_values.cut_off(found[-1].at, ledger.now)):
         said = (HOST, "how strained other containers are", "nothing starts for 5s")
-        careful = contents.worst(ledger.now)
-        found = unreadable.found(ledger, name, contents.STRAINED, said, careful)
+        careful = stored_values.worst(ledger.now)
+        found = unreadable.found(ledger, name, stored_values.STRAINED, said, careful)
     return [one for one in found or () if ledger.now - one.at < _FORGOTTEN]

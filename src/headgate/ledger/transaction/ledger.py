@@ -8,7 +8,7 @@ from headgate.core.admission.seats import Need, Reason, Use
 from headgate.core.admission.setting_precedence import PoolSet, read_view, resolve_pools
 from headgate.core.key_patterns import HOST, NO_KEY, matches
 from headgate.core.learning.control_law import Learned
-from headgate.core.stored_text.contents import LEARNED
+from headgate.core.stored_text.stored_values import LEARNED
 from headgate.core.times import Ms
 from headgate.ledger.transaction import host_pressure, outside_use, unreadable
 from headgate.ledger.transaction.context import Gauge, UnreadableText

@@ -14,9 +14,9 @@ from headgate.core.key_patterns import HOST, matches
 from headgate.core.learning import control_law, usage_readings
 from headgate.core.learning.usage_readings import Own, Sight
 from headgate.core.quantities import MOST
-from headgate.core.stored_text import contents
-from headgate.core.stored_text.contents import Gated, Sighting
+from headgate.core.stored_text import stored_values
 from headgate.core.stored_text.formats import Unreadable
+from headgate.core.stored_text.stored_values import Gated, Sighting
 from headgate.core.times import Ms
 from headgate.ledger.transaction import unreadable
 from headgate.ledger.transaction.context import TransactionContext
@@ -115,7 +115,7 @@ def counted(ledger: TransactionContext, pool: Pool) -> Sight | None:
 def sight(ledger: TransactionContext, pool: str) -> Sight:
     """The last usage reading of a pool."""
     name = f"usage:{pool}"
-    found = contents.SIGHT.read(ledger.tx.note(name))
+    found = stored_values.SIGHT.read(ledger.tx.note(name))
     if not isinstance(found, Unreadable):
         return Sight() if found is None else found
     said = (pool, "the last usage reading", "nothing starts until there is another")
@@ -123,7 +123,7 @@ def sight(ledger: TransactionContext, pool: str) -> Sight:
     # Where some other program reads it, it may have ended: then its readings soon count no more.
     until = ledger.now + _FEW if known is None or known.usage is None else 0
     return unreadable.found(
-        ledger, name, contents.SIGHT, said, contents.careful_sight(ledger.now, until)
+        ledger, name, stored_values.SIGHT, said, stored_values.careful_sight(ledger.now, until)
     )
 
 
@@ -132,43 +132,47 @@ def gated(ledger: TransactionContext) -> tuple[str, ...]:
     text = ledger.tx.note("gated")
     if not text:
         return ()
-    found = contents.GATED.read(text)
+    found = stored_values.GATED.read(text)
     if isinstance(found, Unreadable):
         said = ("", "the list of pools with usage readings", "every pool is taken to be in it")
         careful = tuple(map(Gated, ledger.pool_set.pools))
-        found = unreadable.found(ledger, "gated", contents.GATED, said, careful)
+        found = unreadable.found(ledger, "gated", stored_values.GATED, said, careful)
     return tuple(one.pool for one in found or ())
 
 
 def pace(ledger: TransactionContext, pool: str) -> control_law.Pace:
     """How long a pool's requests took."""
     name = f"pace:{pool}"
-    found = contents.PACE.read(ledger.tx.note(name))
+    found = stored_values.PACE.read(ledger.tx.note(name))
     if not isinstance(found, Unreadable):
         return control_law.Pace() if found is None else found
     said = (pool, "how long requests took", "refusals are taken to be punished")
-    return unreadable.found(ledger, name, contents.PACE, said, contents.DEAR_PACE, stays=True)
+    return unreadable.found(
+        ledger, name, stored_values.PACE, said, stored_values.DEAR_PACE, stays=True
+    )
 
 
 def meter(ledger: TransactionContext, where: str) -> rate_limits.RateMeter:
     """What the rates of a place were charged."""
     name = f"meter:{where}"
-    found = contents.METER.read(ledger.tx.note(name))
+    found = stored_values.METER.read(ledger.tx.note(name))
     if not isinstance(found, Unreadable):
         return rate_limits.RateMeter() if found is None else found
     pool = HOST if where.startswith(f"{HOST}@") else where
     said = (pool, "what its rates were charged", "this minute counts as used up")
-    return unreadable.found(ledger, name, contents.METER, said, contents.full_meter(ledger.now))
+    return unreadable.found(
+        ledger, name, stored_values.METER, said, stored_values.full_meter(ledger.now)
+    )
 
 
 def sightings(ledger: TransactionContext, pool: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Programs that never asked, lately: by machine and set of processes, how many and when."""
     name = f"foreign:{pool}"
-    found = contents.SIGHTINGS.read(ledger.tx.note(name))
-    if isinstance(found, Unreadable) or (found and contents.cut_off(found[-1].at, ledger.now)):
+    found = stored_values.SIGHTINGS.read(ledger.tx.note(name))
+    if isinstance(found, Unreadable) or (found and stored_values.cut_off(found[-1].at, ledger.now)):
         said = (pool, "the count of programs that never asked", "it is full for 10s")
-        careful = contents.everywhere(ledger.now)
-        found = unreadable.found(ledger, name, contents.SIGHTINGS, said, careful)
+        careful = stored_values.everywhere(ledger.now)
+        found = unreadable.found(ledger, name, stored_values.SIGHTINGS, said, careful)
     return {
         (one.machine, one.space): (one.programs, one.at)
         for one in found or ()
@@ -178,7 +182,7 @@ def sightings(ledger: TransactionContext, pool: str) -> dict[tuple[str, str], tu
 
 def write_sightings(seen: dict[tuple[str, str], tuple[int, int]]) -> str:
     """As text, to be kept."""
-    return contents.SIGHTINGS.write(
+    return stored_values.SIGHTINGS.write(
         tuple(
             Sighting(machine, space, programs=count, at=at)
             for (machine, space), (count, at) in seen.items()

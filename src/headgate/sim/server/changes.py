@@ -10,7 +10,7 @@ from typing import Any
 
 from headgate.core.quantities import MOST, shown
 from headgate.errors import UsageError
-from headgate.sim.server.manner import CUTS, LONGEST, Manner, fixed, parse_share, parse_spread
+from headgate.sim.server.behaviour import CUTS, LONGEST, Behaviour, fixed, parse_share, parse_spread
 from headgate.sim.upstream import ProviderPlan, Steps
 
 STEPS = ("cap", "foreign", "lag", "usage_bias")
@@ -29,7 +29,7 @@ _KEPT = 50
 Change = Callable[[ProviderPlan], ProviderPlan]
 
 
-def parse_changes(changes: object, now: int, manner: Manner) -> tuple[Change, Manner]:
+def parse_changes(changes: object, now: int, behaviour: Behaviour) -> tuple[Change, Behaviour]:
     """What to do to a plan, and the manner from now on."""
     if not isinstance(changes, Mapping):
         raise UsageError("expected a JSON object of names and numbers")
@@ -50,7 +50,7 @@ def parse_changes(changes: object, now: int, manner: Manner) -> tuple[Change, Ma
                 fields[name] = value
         return plan._replace(**fields)
 
-    return apply, manner._replace(**own)
+    return apply, behaviour._replace(**own)
 
 
 def _stepped(steps: Steps, now: int, value: float) -> Steps:

@@ -42,8 +42,8 @@ class Control:
     def change(self, changes: object) -> None:
         """Behave otherwise from now on."""
         provider = self.provider
-        how, manner = parse_changes(changes, provider.now(), provider.manner)
-        provider.change(how, manner, json.dumps(changes)[:500])
+        how, behaviour = parse_changes(changes, provider.now(), provider.behaviour)
+        provider.change(how, behaviour, json.dumps(changes)[:500])
 
     def reset(self) -> None:
         """Break everything off, and begin anew."""
@@ -59,7 +59,7 @@ class Control:
             "in_flight": len(provider.visits()),
             "accounts": {name: _account(one, now) for name, one in provider.accounts.items()},
             "plan": provider.plan._asdict(),
-            "manner": provider.manner._asdict(),
+            "manner": provider.behaviour._asdict(),
             "log": provider.journal.written,
         }
 

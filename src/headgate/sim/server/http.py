@@ -20,8 +20,8 @@ from headgate.sim.dialects.anthropic import Anthropic
 from headgate.sim.dialects.dialect import Dialect, Json, Limits, Refusal, Reply
 from headgate.sim.dialects.gemini import Gemini
 from headgate.sim.dialects.openai import Chat, Responses
+from headgate.sim.server.behaviour import draw, parse_request_options
 from headgate.sim.server.control import Control
-from headgate.sim.server.manner import draw, parse_request_options
 from headgate.sim.server.play import Play, document, reset
 from headgate.sim.server.provider import Provider, Who, account_of
 from headgate.sim.server.usage import featherless, usage
@@ -157,7 +157,7 @@ class Service:
             wish = parse_request_options(raw)
         except UsageError as error:
             raise Refused("bad", str(error)) from None
-        script = draw(provider.manner, provider.chance, wish, dialect.most(body), stream=stream)
+        script = draw(provider.behaviour, provider.chance, wish, dialect.most(body), stream=stream)
         options = body.get("stream_options")
         count = isinstance(options, dict) and options.get("include_usage") is True
         asked, wall = tokens_of(raw), int(time.time())
@@ -176,7 +176,7 @@ class Service:
             limits = provider.account(who.account).limits(provider.now())
             if answer.kind == "quota" and limits.quota != "rejected":
                 limits = limits._replace(quota="rejected", quota_reset=answer.retry_after or 0)
-            await asyncio.sleep(provider.manner.refusal / 1_000)
+            await asyncio.sleep(provider.behaviour.refusal / 1_000)
             return self._refuse(call, answer, limits)
         return await Play(provider, answer, dialect, reply).perform(call.request, stream=stream)
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from headgate.core.quantities import parse_duration
 from headgate.errors import UsageError
+from headgate.sim.server.behaviour import CUTS, Behaviour
 from headgate.sim.server.changes import parse_changes
-from headgate.sim.server.manner import CUTS, Manner
 from headgate.sim.upstream import ProviderPlan, Steps
 
 _STEPS = {
@@ -56,7 +56,7 @@ def plan_arguments(parser: ArgumentParser) -> None:
         add(option, dest=name, action="append", metavar="MODEL=N", help=does)
 
 
-def plan_of(args: Namespace) -> tuple[ProviderPlan, Manner]:
+def plan_of(args: Namespace) -> tuple[ProviderPlan, Behaviour]:
     """The plan and the manner that a command line gives."""
     given = {name: value for name, value in vars(args).items() if value is not None}
     changes: dict[str, object] = {
@@ -71,11 +71,11 @@ def plan_of(args: Namespace) -> tuple[ProviderPlan, Manner]:
     for name in _MAPS:
         if name in given:
             changes[name] = dict(_pair(text, name) for text in given[name])
-    apply, manner = parse_changes(changes, 0, Manner())
+    apply, behaviour = parse_changes(changes, 0, Behaviour())
     steps: dict[str, Any] = {
         name: parse_steps(given[name], name) for name in _STEPS if name in given
     }
-    return apply(ProviderPlan())._replace(**steps), manner
+    return apply(ProviderPlan())._replace(**steps), behaviour
 
 
 def parse_steps(text: str, name: str) -> Steps:
@@ -93,7 +93,7 @@ def parse_steps(text: str, name: str) -> Steps:
 
 def _checked(text: str, name: str) -> float:
     number = parse_duration(text, "--lag") if name == "lag" else _number(text, name)
-    apply, _ = parse_changes({name: number}, 0, Manner())
+    apply, _ = parse_changes({name: number}, 0, Behaviour())
     value: float = getattr(apply(ProviderPlan()), name)[-1][1]
     return value
 

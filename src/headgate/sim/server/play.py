@@ -12,7 +12,7 @@ from aiohttp import web
 
 from headgate.core.named_tuple import NamedTuple
 from headgate.sim.dialects.dialect import Dialect, Json, Refusal, Reply
-from headgate.sim.server.manner import Script
+from headgate.sim.server.behaviour import Script
 from headgate.sim.server.provider import Provider, Visit
 
 CHUNK = 50

@@ -13,7 +13,7 @@ from hashlib import sha256
 from headgate.core.named_tuple import NamedTuple
 from headgate.sim.dialects.dialect import Dialect, Limits, Rate, Refusal, kind_of
 from headgate.sim.journal import Journal, JournalLine
-from headgate.sim.server.manner import Manner, RequestOptions, Script
+from headgate.sim.server.behaviour import Behaviour, RequestOptions, Script
 from headgate.sim.upstream import ProviderPlan, Upstream
 
 MINUTE = 60_000
@@ -99,14 +99,16 @@ class Account(Upstream):
 class Provider:
     """All accounts, under one plan and one clock."""
 
-    def __init__(self, plan: ProviderPlan, manner: Manner, journal: Journal, seed: int = 0) -> None:
-        self.first_plan, self.first_manner, self.seed = plan, manner, seed
+    def __init__(
+        self, plan: ProviderPlan, behaviour: Behaviour, journal: Journal, seed: int = 0
+    ) -> None:
+        self.first_plan, self.first_manner, self.seed = plan, behaviour, seed
         self.journal = journal
         self._session = 0
         self._start()
 
     def _start(self) -> None:
-        self.plan, self.manner = self.first_plan, self.first_manner
+        self.plan, self.behaviour = self.first_plan, self.first_manner
         self.chance = random.Random(self.seed)  # noqa: S311 - a simulation wants it repeatable
         self.first = Account(self.plan, self.seed)
         """The account of whoever comes first."""
@@ -144,7 +146,7 @@ class Provider:
         """Let a request in, or refuse it."""
         now, account = self.now(), self.account(who.account)
         over = account.over(now, who.model)
-        failing = self.chance.random() < self.manner.errors
+        failing = self.chance.random() < self.behaviour.errors
         refusal = self._wished(who, wish)
         if refusal is None and failing:
             refusal = Refusal("error")
@@ -213,10 +215,10 @@ class Provider:
         return [visit for account in self.accounts.values() for visit in account.inside.values()]
 
     def change(
-        self, how: Callable[[ProviderPlan], ProviderPlan], manner: Manner, note: str
+        self, how: Callable[[ProviderPlan], ProviderPlan], behaviour: Behaviour, note: str
     ) -> None:
         """Behave otherwise from now on, towards every account."""
-        self.plan, self.manner = how(self.plan), manner
+        self.plan, self.behaviour = how(self.plan), behaviour
         for account in {id(one): one for one in (self.first, *self.accounts.values())}.values():
             account.change(how(account.plan))
         self.note("plan", note=note)

@@ -23,7 +23,7 @@ from headgate.core.display.json_shapes import document
 from headgate.core.named_tuple import NamedTuple
 from headgate.errors import HeadgateError, UsageError
 from headgate.sim.journal import Journal
-from headgate.sim.server.manner import Manner
+from headgate.sim.server.behaviour import Behaviour
 from headgate.sim.server.options import plan_arguments, plan_of
 from headgate.sim.server.provider import Account, Provider, account_of
 from headgate.sim.upstream import ProviderPlan
@@ -42,7 +42,7 @@ class Options(NamedTuple):
     """What a server is started with."""
 
     plan: ProviderPlan = ProviderPlan()
-    manner: Manner = Manner()
+    behaviour: Behaviour = Behaviour()
     host: str = "127.0.0.1"
     port: int = 0
     """0: any that is free."""
@@ -84,7 +84,7 @@ class Server:
 @asynccontextmanager
 async def running(
     plan: ProviderPlan = ProviderPlan(),  # noqa: B008 - a frozen value
-    manner: Manner = Manner(),  # noqa: B008 - the same
+    behaviour: Behaviour = Behaviour(),  # noqa: B008 - the same
     *,
     host: str = "127.0.0.1",
     port: int = 0,
@@ -107,7 +107,7 @@ async def running(
         journal = Journal(log)
     except OSError as error:
         raise HeadgateError(f"cannot write the log {log}: {error.strerror or error}") from None
-    provider = Provider(plan, manner, journal, seed)
+    provider = Provider(plan, behaviour, journal, seed)
     service = Service(provider, anonymous=anonymous)
     runner = web.ServerRunner(
         web.Server(
@@ -148,10 +148,10 @@ def arguments(parser: ArgumentParser) -> None:
 
 def options_of(args: Namespace) -> Options:
     """The options that a command line gives."""
-    plan, manner = plan_of(args)
+    plan, behaviour = plan_of(args)
     return Options(
         plan=plan,
-        manner=manner,
+        behaviour=behaviour,
         host=args.host,
         port=args.port,
         log=args.log,
@@ -173,7 +173,7 @@ async def _serve(options: Options) -> None:
         loop.add_signal_handler(number, ended.set)
     serving = running(
         options.plan,
-        options.manner,
+        options.behaviour,
         host=options.host,
         port=options.port,
         log=options.log,

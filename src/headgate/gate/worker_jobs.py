@@ -17,7 +17,7 @@ from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import CancelledWorkError, HeadgateError, StoreError, StoreReplacedError
 from headgate.gate.lease import Lease
 from headgate.gate.liveness.process_marks import MARK, programs
-from headgate.gate.runtime import Runtime
+from headgate.gate.process_runtime import Runtime
 from headgate.gate.transactions.operation import About, Joining, Operation
 from headgate.ledger import dead_members, job_timers, release
 from headgate.ledger.jobs import lifecycle
@@ -133,7 +133,7 @@ class _Finish(Operation):
             super().finish()
 
 
-class WorkerSide:
+class WorkerJobs:
     """What workers and runners do with the jobs of a store."""
 
     def __init__(self, runtime: Runtime) -> None:

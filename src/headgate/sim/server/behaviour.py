@@ -43,7 +43,7 @@ def fixed(ms: int) -> Spread:
     return Spread(ms, ms)
 
 
-class Manner(NamedTuple):
+class Behaviour(NamedTuple):
     """How the stand-in answers. Milliseconds, and shares from 0 to 1."""
 
     duration: Spread | None = Spread(1_000, 1_000)
@@ -168,7 +168,7 @@ def parse_spread(text: str) -> Spread | None:
 
 
 def draw(
-    manner: Manner,
+    behaviour: Behaviour,
     chance: random.Random,
     wish: RequestOptions,
     most: int | None,
@@ -176,16 +176,16 @@ def draw(
     stream: bool = True,
 ) -> Script:
     """What will happen to a request that allows `most` tokens."""
-    length = None if manner.duration is None else manner.duration.draw(chance)
-    cutting, place = chance.random() < manner.cuts, chance.uniform(0.1, 0.9)
+    length = None if behaviour.duration is None else behaviour.duration.draw(chance)
+    cutting, place = chance.random() < behaviour.cuts, chance.uniform(0.1, 0.9)
     length = length if wish.duration is None else wish.duration
-    first = manner.first_token if wish.first_token is None else wish.first_token
+    first = behaviour.first_token if wish.first_token is None else wish.first_token
     if length is None:
-        wanted = manner.tokens if wish.tokens is None else wish.tokens
+        wanted = behaviour.tokens if wish.tokens is None else wish.tokens
         tokens = wanted if most is None else min(wanted, most)
-        length = first + round(1_000 * tokens / manner.rate)
+        length = first + round(1_000 * tokens / behaviour.rate)
     else:
-        paced = max(1, round((length - first) / 1_000 * manner.rate))
+        paced = max(1, round((length - first) / 1_000 * behaviour.rate))
         wanted = paced if wish.tokens is None else wish.tokens
         tokens = wanted if most is None else min(wanted, most)
     tokens = min(tokens, MOST_TOKENS)
@@ -193,11 +193,11 @@ def draw(
         length = max(length, first)
     share = wish.cut if wish.cut is not None else place if cutting and stream else None
     return Script(
-        headers=min(manner.headers if wish.headers is None else wish.headers, length),
+        headers=min(behaviour.headers if wish.headers is None else wish.headers, length),
         first_token=min(first, length),
         duration=length,
         tokens=tokens,
         full=tokens < wanted,
         cut=None if share is None else round(share * length),
-        cut_by=wish.by or manner.cut_by,
+        cut_by=wish.by or behaviour.cut_by,
     )
