@@ -65,7 +65,9 @@ def split_url(text: str) -> Url | None:
     port = int(digits or _PORTS[scheme.lower()])
     if not host or port > 65_535:
         return None
-    return Url(scheme.lower(), host, port, path or "/", query, user)
+    return Url(
+        scheme=scheme.lower(), host=host, port=port, path=path or "/", query=query, user=user
+    )
 
 
 def is_loopback(host: str) -> bool:
