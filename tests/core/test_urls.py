@@ -38,7 +38,6 @@ def test_what_is_sent_of_it() -> None:
     assert url is not None
     assert url.target == "/a%20b/%C3%BC?x=[1]&y=%C3%A4"
     assert (url.authority, url.host_and_port) == ("[::1]", "[::1]:80")
-    assert url.text == f"http://[::1]{url.target}"
     assert url._replace(port=8080).authority == "[::1]:8080"
 
 

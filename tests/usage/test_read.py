@@ -19,7 +19,7 @@ from headgate.core.admission.pools import UsageSource
 from headgate.core.answers.signals import Reading
 from headgate.core.times import Seconds
 from headgate.http_client import connection
-from headgate.http_client.proxy import proxy_for
+from headgate.http_client.client import proxy_for
 from headgate.usage import Failed, read
 from headgate.usage.failed import explain
 from headgate.usage.fetch import aim
@@ -496,6 +496,11 @@ def test_a_proxy_that_refuses(serve: Serve) -> None:
     environ = {**ENVIRON, "HTTPS_PROXY": f"127.0.0.1:{proxy.port}"}
     found = read(source("https://usage.example/"), environ=environ)
     assert found == Failed("usage.example cannot be reached: the proxy refused")
+    for data in (b"", b"hello\r\n\r\n"):
+        proxy = serve(lambda peer, data=data: peer.send(data))
+        environ = {**ENVIRON, "HTTPS_PROXY": f"127.0.0.1:{proxy.port}"}
+        found = read(source("https://usage.example/"), environ=environ)
+        assert found == Failed("usage.example cannot be reached through the proxy")
     for odd in ("socks5://127.0.0.1:1", "http://", "http://h:x"):
         found = read(source("https://usage.example/"), environ={**ENVIRON, "https_proxy": odd})
         assert found == Failed(

@@ -49,11 +49,6 @@ class Url(NamedTuple):
         path = quote(self.path, safe=_SAFE)
         return f"{path}?{quote(self.query, safe=f'{_SAFE}?[]')}" if self.query else path
 
-    @property
-    def text(self) -> str:
-        """The whole of it, without its user and fragment."""
-        return f"{self.scheme}://{self.authority}{self.target}"
-
 
 def split_url(text: str) -> Url | None:
     """The parts of an http or https URL; None if it is none that can be asked."""

@@ -1,14 +1,18 @@
-"""Where to connect, what every request says, and which redirect is followed."""
+"""Where to connect, what every request says, and which redirect is followed.
+
+Proxies: `https_proxy` is asked for a tunnel, so it sees neither key nor answer; `no_proxy` and
+loopback addresses go without. `http_proxy` is not used: the key would be shown to it.
+"""
 
 from collections.abc import Mapping
 
-from headgate.core.urls import Url, split_url
+from headgate.core.urls import Url, is_loopback, split_url
 from headgate.http_client.connection import Connection
-from headgate.http_client.errors import Trouble
+from headgate.http_client.errors import Trouble, Unusable
 from headgate.http_client.exchange import Response, exchange
-from headgate.http_client.proxy import proxy_for
 
 _MOVED = (301, 302, 303, 307, 308)
+_PROXY = ("https_proxy", "HTTPS_PROXY")
 
 
 def connect(connection: Connection, url: Url, environ: Mapping[str, str]) -> None:
@@ -32,10 +36,7 @@ def send(
     body: bytes | None = None,
     authorization: str = "",
 ) -> Response:
-    """Send a request over a connection to its host. A user in the URL is the authorization.
-
-    Nothing is said to be wrong with the answer yet but that it is HTTP.
-    """
+    """Send a request over a connection to its host. A user in the URL is the authorization."""
     said = {"Host": url.authority, **headers}
     if body is not None:
         said["Content-Length"] = str(len(body))
@@ -67,7 +68,7 @@ def _moved(url: Url, location: str) -> Url:
     from urllib.parse import urljoin
 
     try:
-        other = split_url(urljoin(url.text, location))
+        other = split_url(urljoin(f"{url.scheme}://{url.authority}{url.target}", location))
     except ValueError:
         other = None
     if other is None:
@@ -88,8 +89,6 @@ def _tunnel(connection: Connection, url: Url, proxy: Url) -> None:
         raise Trouble("cannot be reached through the proxy") from None
     if response.status != 200:
         raise Trouble("cannot be reached: the proxy refused")
-    if response.rest:  # TLS begins with us
-        raise Trouble("cannot be reached through the proxy")
 
 
 def _basic(user: str) -> str:
@@ -100,3 +99,24 @@ def _basic(user: str) -> str:
     name, _, password = user.partition(":")
     pair = f"{unquote(name)}:{unquote(password)}"
     return f"Basic {b64encode(pair.encode()).decode('ascii')}"
+
+
+def proxy_for(environ: Mapping[str, str], host: str) -> Url | None:
+    """The proxy that the environment names for a host; None to go without."""
+    name = next((name for name in _PROXY if environ.get(name)), "")
+    if not name or is_loopback(host) or _exempt(environ, host):
+        return None
+    said = environ[name]
+    url = split_url(said if "://" in said else f"http://{said}")
+    if url is None or url.scheme != "http":
+        raise Unusable(f"{name} is not a proxy that can be used; expected http://HOST:PORT")
+    return url
+
+
+def _exempt(environ: Mapping[str, str], host: str) -> bool:
+    said = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    names = [name.strip().lower() for name in said.split(",")]
+    if "*" in names:
+        return True
+    domains = [name.removeprefix("*").lstrip(".") for name in names]
+    return any(name and (host == name or host.endswith(f".{name}")) for name in domains)

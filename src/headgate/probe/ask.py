@@ -61,6 +61,7 @@ class Target:
         self.environ = environ
         path, _, query = APIS[self.api].path.format(model=quote(self.model, safe="")).partition("?")
         self.url = base._replace(path=_path(base.path, path), query=query)
+        self.host = base.host
         self._key = environ.get(self.key_env, "")
         if not self._key:
             raise UsageError(
@@ -72,11 +73,6 @@ class Target:
     def __repr__(self) -> str:
         """Show the host only."""
         return f"<Target {self.host}>"
-
-    @property
-    def host(self) -> str:
-        """Who is asked."""
-        return self.url.host
 
     def send(self, connection: Connection, tokens: int) -> Response:
         """Ask for an answer of a few tokens, as a stream."""
