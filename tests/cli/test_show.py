@@ -555,9 +555,9 @@ def test_names_cannot_reach_the_terminal_raw(busy: Gate, box: Box, ask: Ask) -> 
 def test_a_look_loads_nothing_heavy(box: Box) -> None:
     """Agents call status and capacity often: nothing slow to import sneaks in."""
     heavy = (
-        "aiohttp asyncio dataclasses datetime difflib http inspect json logging psutil ssl "
+        "aiohttp asyncio dataclasses datetime difflib h11 http inspect json logging psutil ssl "
         "subprocess tempfile tomllib unicodedata headgate.core.answers.classify "
-        "headgate.core.answers.builtin_rules headgate.sim headgate.usage"
+        "headgate.core.answers.builtin_rules headgate.http_client headgate.sim headgate.usage"
     )
     for words in (["status"], ["capacity", OPUS]):
         script = (

@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import os
 import socket
 import ssl
 import subprocess
@@ -17,9 +18,12 @@ import pytest
 from headgate.core.admission.pools import UsageSource
 from headgate.core.answers.signals import Reading
 from headgate.core.times import Seconds
-from headgate.usage import Failed, read, wire
+from headgate.http_client import connection
+from headgate.http_client.client import proxy_for
+from headgate.usage import Failed, read
 from headgate.usage.failed import explain
 from headgate.usage.fetch import aim
+from tests.support import until
 from tests.usage.server import STREAM, Peer, Script, Server, answer, event, says
 
 KEY = "sk-secret-0123456789"
@@ -79,14 +83,22 @@ REFUSED = {
     "too much": (answer(b'"' + b"x" * 300_000 + b'"'), "sent more than 256 KiB"),
     "too much in chunks": (chunked(b"x" * 200_000, b"x" * 200_000), "sent more than 256 KiB"),
     "too short": (answer(GOOD, length=500), "closed the connection too early"),
+    "half a chunk": (chunked(b'{"n": 2}', end=b"5\r\n12"), "closed the connection too early"),
+    "half a chunk's length": (chunked(b'{"n": 2}', end=b"5"), "closed the connection too early"),
+    "half a head": (b"HTTP/1.1 200 OK\r\nX: y\r\n", "sent something that is not HTTP"),
+    "nothing after a 100": (b"HTTP/1.1 100 Continue\r\n\r\n", "closed the connection too early"),
+    "headers without end": (
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000,
+        "sent something that is not HTTP",
+    ),
     "no last chunk": (chunked(b'{"n": 2}', end=b""), "closed the connection too early"),
     "a bad chunk": (
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        "closed the connection too early",
+        "sent something that is not HTTP",
     ),
     "a negative chunk": (
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n" + b"x" * 2_000_000,
-        "sent more than 256 KiB",
+        "sent something that is not HTTP",
     ),
     "not HTTP": (b"SSH-2.0-OpenSSH_9.6\r\n", "sent something that is not HTTP"),
     "no answer": (b"", "closed the connection too early"),
@@ -183,6 +195,19 @@ def test_a_slow_resolver(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     finally:
         found.set()
+
+
+def test_a_closed_connection_is_closed(serve: Serve) -> None:
+    """The server is told so, although a forked process has the connection open too."""
+    server = serve(Peer.hold)
+    link = connection.Connection(Seconds(10))
+    link.open(HOST, server.port)
+    link.send(b"\r\n\r\n")
+    until(lambda: server.heads)
+    assert link._sock is not None
+    with socket.socket(fileno=os.dup(link._sock.fileno())):
+        link.close()
+        until(lambda: server.open == 0)
 
 
 def test_a_name_that_is_not_there() -> None:
@@ -395,7 +420,7 @@ def trusting(
 ) -> ssl.SSLContext:
     """The same, on a machine that trusts it."""
     context = ssl.create_default_context(cafile=str(tmp_path / "certificate.pem"))
-    monkeypatch.setattr(wire, "_context", lambda: context)
+    monkeypatch.setattr(connection, "_context", lambda: context)
     return certified
 
 
@@ -471,6 +496,11 @@ def test_a_proxy_that_refuses(serve: Serve) -> None:
     environ = {**ENVIRON, "HTTPS_PROXY": f"127.0.0.1:{proxy.port}"}
     found = read(source("https://usage.example/"), environ=environ)
     assert found == Failed("usage.example cannot be reached: the proxy refused")
+    for data in (b"", b"hello\r\n\r\n"):
+        proxy = serve(lambda peer, data=data: peer.send(data))
+        environ = {**ENVIRON, "HTTPS_PROXY": f"127.0.0.1:{proxy.port}"}
+        found = read(source("https://usage.example/"), environ=environ)
+        assert found == Failed("usage.example cannot be reached through the proxy")
     for odd in ("socks5://127.0.0.1:1", "http://", "http://h:x"):
         found = read(source("https://usage.example/"), environ={**ENVIRON, "https_proxy": odd})
         assert found == Failed(
@@ -496,7 +526,7 @@ def test_no_proxy_for_loopback_or_in_the_clear(serve: Serve, trusting: ssl.SSLCo
 def test_no_proxy(said: str, direct: bool) -> None:  # noqa: FBT001
     """The hosts that `no_proxy` names, and those below them, are asked directly."""
     environ = {"https_proxy": "http://p:1", "no_proxy": said}
-    assert (wire._proxy(environ, "usage.example") is None) is direct
+    assert (proxy_for(environ, "usage.example") is None) is direct
 
 
 def test_importing_costs_nothing() -> None:

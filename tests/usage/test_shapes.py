@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headgate.core.answers.signals import LONGEST_PAUSE, PAUSE, Reading
 from headgate.core.times import Seconds
-from headgate.usage.failed import Trouble, Unusable
+from headgate.http_client import Trouble, Unusable
 from headgate.usage.shapes import by_path, featherless, load, returned, umans
 
 NOW = Seconds(1_800_000_000.0)

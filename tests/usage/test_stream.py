@@ -1,5 +1,6 @@
 """A stream that is kept open: what it has heard, how it comes back, how it ends."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 from headgate.core.admission.pools import UsageSource
 from headgate.core.answers.signals import Reading
+from headgate.http_client import events
 from headgate.usage import Stream
-from headgate.usage.stream import events
 from tests.support import LONG, until
 from tests.usage.server import STREAM, Peer, Server, answer, event
 
@@ -223,6 +224,26 @@ def test_closing_is_prompt(serve: Serve, listen: Listen, state: str) -> None:
     assert len(server.heads) == 1
 
 
+def test_closing_during_a_look_up(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that the system cannot find yet keeps nobody."""
+    looking, found = threading.Event(), threading.Event()
+
+    def slow(*_: object, **options: object) -> None:
+        if not options.get("flags"):  # numbers need no looking up
+            looking.set()
+            found.wait(LONG)
+        raise socket.gaierror
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    try:
+        stream = listen("http://slow.example/", timeout=LONG)
+        assert looking.wait(LONG)
+        stream.close()
+        assert not stream._thread.is_alive()
+    finally:
+        found.set()
+
+
 def test_closing_at_any_moment(serve: Serve) -> None:
     """Closed right after it was opened, it leaves no connection and no thread."""
     server = serve(Peer.hold)
@@ -243,5 +264,5 @@ def test_events_cut_anywhere(data: st.DataObject) -> None:
     )
     cuts = sorted(data.draw(st.sets(st.integers(1, len(text) - 1))))
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    found = list(events(iter([*pieces, b""]).__next__))
+    found = list(events(pieces))
     assert found == [b"one", b"two\nthree", b'{"a":\n 1}']

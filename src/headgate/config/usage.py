@@ -8,6 +8,7 @@ from headgate.config.problems import Notes, read_table
 from headgate.core.admission.pools import UsageSource
 from headgate.core.fields import Field, Fields, Refused, choice, duration, listed, spelled, whole
 from headgate.core.times import Ms
+from headgate.core.urls import is_loopback, split_url
 from headgate.errors import UsageError
 
 _ALWAYS = ("kind", "every", "margin")
@@ -28,11 +29,6 @@ _SEND_A_KEY = ("umans", "featherless")
 
 _IDENTIFIERS = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _STEPS = r"(?:[^.\[\]]+|\[[0-9]+\])(?:\.[^.\[\]]+|\[[0-9]+\])*"
-_HTTP = re.compile(
-    r"(https?)://(\[[0-9a-f:.]{2,45}\]|[^\s/?#@:\\\[\]%]{1,253})(?::0*([1-9][0-9]{0,4}))?(?:[/?#].*)?",
-    re.IGNORECASE,
-)
-_LABELS = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE)
 _KEY_IN_QUERY = re.compile(
     r"[?&;](?:[\w.-]*[_.-])?(?:api|access|auth|bearer)?"
     r"(?:key|token|secret|password|passwd|auth|authorization)=[^&;#]",
@@ -81,40 +77,15 @@ def read_url(value: object, instead: str = "key_env") -> str:
         raise Refused(f"has a user name or a password in it; {_ENVIRONMENT.format(instead)}")
     if _KEY_IN_QUERY.search(value) or key_like(value, by_prefix=True):
         raise Refused(f"has a key in it; {_ENVIRONMENT.format(instead)}")
-    parts = _HTTP.fullmatch(value)
-    good = parts and len(value) <= 2_000 and value.isprintable() and " " not in value
-    if not parts or not good or int(parts[3] or 1) > 65_535 or not _is_host(parts[2]):
+    if len(value) > 2_000 or split_url(value) is None:
         raise Refused("found a text that is not such a URL")
     return value
 
 
-def _is_host(host: str) -> bool:
-    if host.startswith("["):
-        return _address(host) is not None
-    try:
-        name = host if host.isascii() else host.encode("idna").decode("ascii")
-    except UnicodeError:
-        return False
-    return bool(_LABELS.fullmatch(name))
-
-
-def in_the_clear(url: str) -> bool:
+def in_the_clear(text: str) -> bool:
     """Whether what is sent there can be read on the way."""
-    parts = _HTTP.fullmatch(url)
-    if not parts or parts[1].lower() == "https":
-        return False
-    host = parts[2].lower().rstrip(".")
-    return not (host == "localhost" or host.endswith(".localhost") or _address(host))
-
-
-def _address(host: str) -> bool | None:
-    """Whether an address is this machine's own; None if it is no address."""
-    import ipaddress
-
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return None
+    url = split_url(text)
+    return url is not None and url.scheme == "http" and not is_loopback(url.host)
 
 
 def read_variable(value: object) -> str:

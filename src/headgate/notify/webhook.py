@@ -8,21 +8,16 @@ import hashlib
 import hmac
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
 
 from headgate.core.answers.retry_after import retry_after
 from headgate.core.times import NO_TIME, Seconds, seconds
+from headgate.core.urls import split_url
+from headgate.http_client import Connection, Response, Trouble, Unusable, connect, explain
+from headgate.http_client import send as http_send
 from headgate.notify.outcome import Cancellation, Failed, Outcome, Sent
-from headgate.usage.failed import Trouble, Unusable, explain
-from headgate.usage.fetch import split_url
-from headgate.usage.wire import Wire
-
-if TYPE_CHECKING:
-    from http.client import HTTPResponse
 
 _AGAIN = (408, 425, 429)
 _LONGEST_WAIT = Seconds(300)
-_PORTS = {"http": 80, "https": 443}
 
 
 def sign(secret: bytes, timestamp: str, body: bytes) -> str:
@@ -41,46 +36,25 @@ def post(
     environ: Mapping[str, str],
 ) -> Outcome:
     """Send it once. 2xx is success; what may pass by itself is worth another try."""
-    try:
-        scheme, host, port, path, user = split_url(url)
-    except Unusable:
+    split = split_url(url)
+    if split is None:
         return Failed("its URL cannot be used; expected http://… or https://…", again=False)
-    place = f"[{host}]" if ":" in host else host
-    lines = [
-        f"POST {path} HTTP/1.1",
-        f"Host: {place if port == _PORTS[scheme] else f'{place}:{port}'}",
-        "Content-Type: application/json",
-        f"Content-Length: {len(body)}",
-        "Accept-Encoding: identity",
-        "User-Agent: headgate",
-        "Connection: close",
-        *([f"Authorization: {user}"] if user else ()),
-        *(f"{name}: {value}" for name, value in headers.items()),
-    ]
-    wire = Wire(timeout)
-    grip.on_break(wire.sever)
+    connection = Connection(timeout)
+    grip.on_break(connection.break_off)
     try:
-        wire.connect(scheme, host, port, environ)
-        wire.send("\r\n".join([*lines, "", ""]).encode("ascii") + body)
-        return _judge(host, _answer(wire))
+        connect(connection, split, environ)
+        said = {"Content-Type": "application/json", **headers}
+        return _judge(split.host, http_send(connection, "POST", split, said, body=body))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is said and tried again
         again = not isinstance(error, Unusable)
-        why = "was broken off" if grip.broken.is_set() else explain(host, error, timeout).reason
+        why = "was broken off" if grip.broken.is_set() else explain(split.host, error, timeout)
         return Failed(why, again=again)
     finally:
         grip.on_break(None)
-        wire.close()
+        connection.close()
 
 
-def _answer(wire: Wire) -> "HTTPResponse":
-    from http.client import HTTPResponse
-
-    response = HTTPResponse(cast("Any", wire), method="POST")
-    response.begin()
-    return response
-
-
-def _judge(host: str, response: "HTTPResponse") -> Outcome:
+def _judge(host: str, response: Response) -> Outcome:
     status = response.status
     if 200 <= status < 300:
         return Sent()
@@ -91,6 +65,6 @@ def _judge(host: str, response: "HTTPResponse") -> Outcome:
         return Failed(f"{why}, and redirects are not followed", again=False)
     if status not in _AGAIN and status < 500:
         return Failed(why, again=False)
-    said = {"retry-after": response.getheader("Retry-After") or ""}
+    said = {"retry-after": response.headers.get("retry-after", "")}
     wait = retry_after(said, (), "", Seconds(time.time()), until_reset=False)
     return Failed(why, wait=min(seconds(wait or NO_TIME), _LONGEST_WAIT))

@@ -8,18 +8,17 @@ import json
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any, cast
-from urllib.parse import quote, urlsplit
+from typing import Any
+from urllib.parse import quote
 
-from headgate.core.answers.classify import Response, classify
+from headgate.core.answers import classify
 from headgate.core.answers.signals import Signal
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
+from headgate.core.urls import Url, split_url
 from headgate.errors import UsageError
-from headgate.usage.failed import explain
-from headgate.usage.wire import BODY, Wire
+from headgate.http_client import Connection, Response, connect, explain, send
 
-_PORTS = {"http": 80, "https": 443}
 _NO_URL = "bad --upstream: expected http://HOST or https://HOST, with a path if the API has one"
 
 
@@ -56,11 +55,13 @@ class ApiEndpoint:
             raise UsageError(f"bad -m {key[:60]!r}: expected PROVIDER/MODEL, the model to ask for")
         self.provider = provider.strip().lower()
         self.api = api or _guess(self.provider)
-        self.scheme, self.host, self.port, base = _split(url)
+        base = _split(url)
         self.model = model.strip()
         self.key_env = key_env or APIS[self.api].key_env
         self.environ = environ
-        self._path = _path(base, APIS[self.api].path.format(model=quote(self.model, safe="")))
+        path, _, query = APIS[self.api].path.format(model=quote(self.model, safe="")).partition("?")
+        self.url = base._replace(path=_path(base.path, path), query=query)
+        self.host = base.host
         self._key = environ.get(self.key_env, "")
         if not self._key:
             raise UsageError(
@@ -71,27 +72,16 @@ class ApiEndpoint:
 
     def __repr__(self) -> str:
         """Show the host only."""
-        return f"<Target {self.host}>"
+        return f"<ApiEndpoint {self.host}>"
 
-    def request(self, tokens: int) -> bytes:
-        """A request for an answer of a few tokens, as a stream."""
+    def send(self, connection: Connection, tokens: int) -> Response:
+        """Ask for an answer of a few tokens, as a stream."""
         api = APIS[self.api]
-        body = json.dumps(self._body(tokens)).encode()
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        place = host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
-        lines = [
-            f"POST {self._path} HTTP/1.1",
-            f"Host: {place}",
-            "Content-Type: application/json",
-            f"Content-Length: {len(body)}",
-            "Accept-Encoding: identity",
-            "User-Agent: headgate",
-            "Connection: close",
-            f"{api.header}: {api.before}{self._key}",
-        ]
+        headers = {"Content-Type": "application/json", api.header: f"{api.before}{self._key}"}
         if self.api == "anthropic":
-            lines.append("anthropic-version: 2023-06-01")
-        return "\r\n".join([*lines, "", ""]).encode("ascii") + body
+            headers["anthropic-version"] = "2023-06-01"
+        body = json.dumps(self._body(tokens)).encode()
+        return send(connection, "POST", self.url, headers, body=body)
 
     def _body(self, tokens: int) -> dict[str, Any]:
         if self.api == "gemini":
@@ -118,13 +108,12 @@ def ask_together(
     target: ApiEndpoint, count: int, tokens: int, timeout: Seconds
 ) -> list[ProbeAnswer]:
     """Send so many requests in one moment, over connections that are there already."""
-    request = target.request(tokens)
     ready = threading.Barrier(count)
-    wires = [Wire(timeout) for _ in range(count)]
+    connections = [Connection(timeout) for _ in range(count)]
     answers: list[ProbeAnswer | None] = [None] * count
 
     def ask(number: int) -> None:
-        answers[number] = _ask(target, wires[number], request, ready)
+        answers[number] = _ask(target, connections[number], tokens, ready)
 
     threads = [threading.Thread(target=ask, args=(n,), daemon=True) for n in range(count)]
     try:
@@ -133,40 +122,36 @@ def ask_together(
         for thread in threads:
             thread.join()
     finally:  # after Ctrl-C none of them goes on
-        for wire in wires:
-            wire.sever()
+        for connection in connections:
+            connection.break_off()
     return [answer for answer in answers if answer is not None]
 
 
-def _ask(target: ApiEndpoint, wire: Wire, request: bytes, ready: threading.Barrier) -> ProbeAnswer:
-    from http.client import HTTPResponse
-
+def _ask(
+    target: ApiEndpoint, connection: Connection, tokens: int, ready: threading.Barrier
+) -> ProbeAnswer:
     sent = time.monotonic()
     try:
         try:
-            wire.connect(target.scheme, target.host, target.port, target.environ)
+            connect(connection, target.url, target.environ)
         except BaseException:
             ready.abort()
             raise
-        ready.wait(wire.allowed)
+        ready.wait(connection.allowed)
         sent = time.monotonic()
-        wire.send(request)
-        response = HTTPResponse(cast("Any", wire), method="POST")
-        response.begin()
-        headers = {name.lower(): value for name, value in response.getheaders()}
-        body = response.read(BODY)
+        response = target.send(connection, tokens)
+        body = response.read(whole=False)
         ended = time.monotonic()
-        found = classify(
-            Response(response.status, headers, body, target.provider), Seconds(time.time())
-        )
+        said = classify.Response(response.status, response.headers, body, target.provider)
+        found = classify.classify(said, Seconds(time.time()))
         return ProbeAnswer(sent, ended, response.status, found)
     except threading.BrokenBarrierError:
         return ProbeAnswer(sent, time.monotonic())
     except Exception as error:  # noqa: BLE001 - whatever upstream does, it is told as a sentence
-        why = explain(target.host[:80], error, wire.allowed).reason
+        why = explain(target.host[:80], error, connection.allowed)
         return ProbeAnswer(sent, time.monotonic(), trouble=why)
     finally:
-        wire.close()
+        connection.close()
 
 
 def _guess(provider: str) -> str:
@@ -176,29 +161,22 @@ def _guess(provider: str) -> str:
     return "gemini" if provider in {"google", "vertex"} else "openai"
 
 
-def _split(url: str) -> tuple[str, str, int, str]:
-    """A URL's scheme, host, port and path. It is never repeated: it may have a key in it."""
-    text = url.strip()
-    try:
-        parts = urlsplit(text)
-        host = (parts.hostname or "").encode("idna").decode("ascii")
-        port = parts.port or _PORTS[parts.scheme]
-    except (ValueError, KeyError):
-        raise UsageError(_NO_URL) from None
-    if parts.username is not None or parts.query or parts.fragment:
+def _split(text: str) -> Url:
+    """The parts of a URL. It is never repeated: it may have a key in it."""
+    url = split_url(text.strip())
+    if url is None:
+        raise UsageError(_NO_URL)
+    if url.user or url.query or "#" in text:
         raise UsageError(
             f"{_NO_URL}, without a user, a query or a fragment; keys go into --key-env"
         )
-    if not host or not text.isascii() or not text.isprintable() or " " in text:
-        raise UsageError(_NO_URL)
-    return parts.scheme, host, port, quote(parts.path, safe="/%:@!$&'()*+,;=~")
+    return url
 
 
 def _path(base: str, path: str) -> str:
     """The path of an API below a base, however much of it the base has already."""
     base = base.rstrip("/")
-    endpoint = path.partition("?")[0]
-    if base.endswith(endpoint):
-        return base + path[len(endpoint) :]
+    if base.endswith(path):
+        return base
     version = path.split("/")[1]
     return base + (path.removeprefix(f"/{version}") if base.endswith(f"/{version}") else path)

@@ -2,6 +2,7 @@
 
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
+from headgate.http_client.errors import explain as in_words
 
 
 class Failed(NamedTuple):
@@ -11,41 +12,6 @@ class Failed(NamedTuple):
     """A sentence for people; never a key, nor a part of a URL but its host."""
 
 
-class Trouble(Exception):
-    """What upstream did wrong, as the rest of a sentence that begins with its name."""
-
-
-class Unusable(Trouble):
-    """What is wrong at our end, as a whole sentence."""
-
-
 def explain(who: str, error: Exception, timeout: Seconds) -> Failed:
-    """Put an error into words. Texts of unknown origin stay out: they may quote what was sent."""
-    if isinstance(error, Unusable):
-        return Failed(str(error))
-    return Failed(f"{who} {_said(error, timeout)}")
-
-
-def _said(error: Exception, timeout: Seconds) -> str:
-    import http.client
-    import ssl
-
-    match error:
-        case Trouble():
-            return str(error)
-        case TimeoutError():
-            return f"did not answer within {timeout:g}s"
-        case ssl.SSLCertVerificationError():
-            return "has a certificate that is not trusted"
-        case ssl.SSLError():
-            return "does not speak TLS as expected"
-        case ConnectionRefusedError():
-            return "refused the connection"
-        case ConnectionError() | http.client.IncompleteRead():
-            return "closed the connection too early"
-        case http.client.HTTPException():
-            return "sent something that is not HTTP"
-        case OSError(strerror=str(text)):
-            return f"cannot be reached: {text}"
-        case _:
-            return f"cannot be read: {type(error).__name__}"
+    """Put an error into words."""
+    return Failed(in_words(who, error, timeout))

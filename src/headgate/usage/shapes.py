@@ -11,7 +11,7 @@ from typing import Any
 
 from headgate.core.answers.signals import LONGEST_PAUSE, PAUSE, Reading, parse_reading
 from headgate.core.times import Ms, Seconds, ms, ms_up
-from headgate.usage.failed import Trouble, Unusable
+from headgate.http_client import Trouble, Unusable
 
 _NORMAL = {"", "normal", "interactive", "standard", "default", "ok"}
 _STILL_SERVED = "rate_limited"

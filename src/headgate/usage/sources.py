@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from headgate.core.admission.pools import UsageSource
 from headgate.core.answers.signals import Reading
 from headgate.core.times import Seconds
+from headgate.http_client import Connection, Trouble
 from headgate.usage.call import ask
-from headgate.usage.failed import Failed, Trouble, explain
-from headgate.usage.fetch import aim, body, get, host_of
+from headgate.usage.failed import Failed, explain
+from headgate.usage.fetch import aim, get, host_of
 from headgate.usage.shapes import by_path, featherless, load, umans
 from headgate.usage.stream import open_events
-from headgate.usage.wire import Wire
 
 
 def read(
@@ -20,25 +20,27 @@ def read(
     """Ask a source how much is in use. Takes no longer than `timeout` seconds, raises nothing."""
     if source.kind == "python":
         return ask(source.call, timeout)
-    wire = Wire(timeout)
+    connection = Connection(timeout)
     try:
-        return _read(source, environ, wire)
+        return _read(source, environ, connection)
     except Exception as error:  # noqa: BLE001 - whatever upstream does, it is a failed reading
         return explain(host_of(source), error, timeout)
     finally:
-        wire.close()
+        connection.close()
 
 
-def _read(source: UsageSource, environ: Mapping[str, str], wire: Wire) -> Reading | Failed:
+def _read(
+    source: UsageSource, environ: Mapping[str, str], connection: Connection
+) -> Reading | Failed:
     match source.kind:
         case "umans":
-            answer = load(body(get(aim(source, environ), wire, "application/json")))
+            answer = load(get(aim(source, environ), connection, "application/json").read())
             return umans(answer, Seconds(time.time()))
         case "json":
-            answer = load(body(get(aim(source, environ), wire, "application/json")))
+            answer = load(get(aim(source, environ), connection, "application/json").read())
             return by_path(answer, source.used, source.limit)
         case "featherless":
-            for data in open_events(source, environ, wire):
+            for data in open_events(source, environ, connection):
                 return featherless(load(data))
             raise Trouble("closed the connection too early")
         case kind:

@@ -1,19 +1,17 @@
 """An answer that goes on: server-sent events, and a thread that keeps listening to them."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Self
 
 from headgate.core.admission.pools import UsageSource
 from headgate.core.answers.signals import Reading
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.usage.failed import Trouble, explain
+from headgate.http_client import Connection, Trouble, events
+from headgate.usage.failed import explain
 from headgate.usage.fetch import aim, get, host_of
 from headgate.usage.shapes import featherless, load
-from headgate.usage.wire import Wire
-
-_PIECE = 16 * 1024
 
 
 class Latest(NamedTuple):
@@ -52,7 +50,7 @@ class Stream:
         self._silence = silence
         self._pause = pause
         self._closing = threading.Event()
-        self._wire: Wire | None = None
+        self._connection: Connection | None = None
         self._thread = threading.Thread(target=self._run, name="headgate-stream", daemon=True)
         self._thread.start()
 
@@ -61,10 +59,10 @@ class Stream:
         import threading
 
         self._closing.set()
-        if self._wire is not None:
-            self._wire.sever()
+        if self._connection is not None:
+            self._connection.break_off()
         if threading.current_thread() is not self._thread:
-            self._thread.join(1.0)  # longer only while the system looks up a name
+            self._thread.join(1.0)
 
     def __enter__(self) -> Self:
         return self
@@ -84,49 +82,35 @@ class Stream:
     def _listen(self) -> bool:
         """Take in readings until the connection ends; whether there was any."""
         before = self.latest
-        wire = Wire(self._timeout)
-        self._wire = wire  # before looking at `_closing`: close() sets that before looking here
+        connection = Connection(self._timeout)
+        self._connection = connection  # before `_closing` is looked at: close() sets that first
         try:
             if not self._closing.is_set():
-                self._take_in(wire)
+                self._take_in(connection)
         except Exception as error:  # noqa: BLE001 - whatever upstream does, the thread goes on
-            self.trouble = explain(host_of(self._source), error, wire.allowed).reason
+            self.trouble = explain(host_of(self._source), error, connection.allowed).reason
         finally:
-            wire.close()
+            connection.close()
         return self.latest is not before
 
-    def _take_in(self, wire: Wire) -> None:
-        for data in open_events(self._source, self._environ, wire):
+    def _take_in(self, connection: Connection) -> None:
+        for data in open_events(self._source, self._environ, connection):
             try:
                 reading = featherless(load(data))
             except Trouble as error:  # perhaps the next one is better, if it comes in time
-                self.trouble = explain(host_of(self._source), error, wire.allowed).reason
+                self.trouble = explain(host_of(self._source), error, connection.allowed).reason
                 continue
             self.latest, self.trouble = Latest(reading, time.monotonic()), ""
-            wire.allow(self._silence)
+            connection.allow(self._silence)
         raise Trouble("ended the stream")
 
 
-def open_events(source: UsageSource, environ: Mapping[str, str], wire: Wire) -> Iterator[bytes]:
+def open_events(
+    source: UsageSource, environ: Mapping[str, str], connection: Connection
+) -> Iterator[bytes]:
     """The data of a source's events as they come, over a connection that the caller closes."""
-    response = get(aim(source, environ), wire, "text/event-stream")
-    kind = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
+    response = get(aim(source, environ), connection, "text/event-stream")
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "text/event-stream":
         raise Trouble("sent something that is no event stream")
-    return events(lambda: response.read1(_PIECE))
-
-
-def events(more: Callable[[], bytes]) -> Iterator[bytes]:
-    """The data of each event in a stream of bytes; one that is cut off does not count."""
-    rest = b""
-    data: list[bytes] = []
-    while piece := more():
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines:
-            text = line.removesuffix(b"\r").removeprefix(b"\xef\xbb\xbf")
-            name, _, value = text.partition(b":")
-            if text and name == b"data":
-                data.append(value.removeprefix(b" "))
-            elif not text and data:
-                yield b"\n".join(data)
-                data = []
+    return events(response.pieces())

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from headgate.core.times import Seconds
 
-PACKAGES = ("config", "core", "gate", "usage")
+PACKAGES = ("config", "core", "gate", "http_client", "usage")
 """All that holding and waiting can need, whatever happens; the rest of it is loaded already."""
 _DELAY = Seconds(0.25)
 """Seconds after which a command that ends at once has ended, and pays for nothing."""
