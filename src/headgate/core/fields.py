@@ -5,7 +5,7 @@ with a table is told for all of its fields at once.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from headgate.core.named_tuple import NamedTuple
@@ -70,6 +70,12 @@ def read_fields(
     return values
 
 
+def shortened(lines: Sequence[str], most: int = 20) -> list[str]:
+    """The first of many lines of a message, and how many there are beside."""
+    more = [f"and {len(lines) - most} more like these"] if len(lines) > most else []
+    return [*lines[:most], *more]
+
+
 def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str:
     """The known name that another was probably meant to be; "" if none is alike."""
     from difflib import get_close_matches
@@ -99,6 +105,18 @@ def whole(least: int, most: int) -> Callable[[object], int]:
         if not least <= found <= most:
             raise UsageError("out of bounds")
         return found
+
+    return read
+
+
+def real(least: float, most: float) -> Callable[[object], float]:
+    """A reader of numbers within bounds."""
+
+    def read(value: object) -> float:
+        good = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not good or not least <= value <= most:  # type: ignore[operator]
+            raise UsageError("no number, or out of bounds")
+        return value  # type: ignore[return-value]
 
     return read
 
