@@ -70,6 +70,35 @@ def read_fields(
     return values
 
 
+def read_options(said: Mapping[str, object], fields: Fields, wrong: list[str]) -> dict[str, Any]:
+    """The same for options and JSON objects, of which a message begins with the word "bad".
+
+    The reader of a field that does not say what is allowed has words of its own.
+    """
+    values = {}
+    for name, found in said.items():
+        field = fields.get(name)
+        if field is None:
+            wrong.append(f"{shown(name)}: {unknown(name, fields)}")
+        elif field.read is not None:
+            try:
+                values[name] = field.read(found)
+            except UsageError as error:
+                own = isinstance(error, Refused) or not field.allowed
+                wrong.append(
+                    str(error) if own else f"bad {name} {shown(found)}: expected {field.allowed}"
+                )
+    return values
+
+
+def unknown(name: str, known: Iterable[str]) -> str:
+    """What is wrong with a name that is no field."""
+    near = nearest(name, known)
+    return f"unknown; allowed here: {', '.join(known)}" + (
+        f"; did you mean {near}?" if near else ""
+    )
+
+
 def shortened(lines: Sequence[str], most: int = 20) -> list[str]:
     """The first of many lines of a message, and how many there are beside."""
     more = [f"and {len(lines) - most} more like these"] if len(lines) > most else []

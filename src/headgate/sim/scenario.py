@@ -23,7 +23,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from headgate.core.fields import FLAG, Field, Fields, choice, flag, read_fields, real, shortened
+from headgate.core.fields import (
+    FLAG,
+    Field,
+    Fields,
+    choice,
+    flag,
+    read_fields,
+    real,
+    shortened,
+    unknown,
+)
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import shown
 from headgate.errors import ConfigError, UsageError
@@ -151,8 +161,7 @@ def _table(found: object, place: str, fields: Fields, wrong: list[str]) -> dict[
         wrong.append(f"{place}: found {shown(found)}, expected a table")
         return {}
     here = f"{place}." if place else ""
-    unknown = (name for name in found if name not in fields)
-    wrong += (f"{here}{name}: unknown; allowed here: {', '.join(fields)}" for name in unknown)
+    wrong += (f"{here}{name}: {unknown(name, fields)}" for name in found if name not in fields)
     return read_fields(found, fields, lambda name, said: wrong.append(f"{here}{name}: {said}"))
 
 
