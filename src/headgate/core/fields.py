@@ -85,18 +85,16 @@ def read_options(said: Mapping[str, object], fields: Fields, wrong: list[str]) -
                 values[name] = field.read(found)
             except UsageError as error:
                 own = isinstance(error, Refused) or not field.allowed
-                wrong.append(
-                    str(error) if own else f"bad {name} {shown(found)}: expected {field.allowed}"
-                )
+                bad = f"bad {name} {shown(found)}: expected {field.allowed}"
+                wrong.append(str(error) if own else bad)
     return values
 
 
 def unknown(name: str, known: Iterable[str]) -> str:
     """What is wrong with a name that is no field."""
     near = nearest(name, known)
-    return f"unknown; allowed here: {', '.join(known)}" + (
-        f"; did you mean {near}?" if near else ""
-    )
+    meant = f"; did you mean {near}?" if near else ""
+    return f"unknown; allowed here: {', '.join(known)}{meant}"
 
 
 def shortened(lines: Sequence[str], most: int = 20) -> list[str]:
