@@ -13,10 +13,10 @@ from headgate.errors import UsageError
 from headgate.sim.server.manner import (
     CUTS,
     LONGEST,
+    SHARE,
     Manner,
     Spread,
     fixed,
-    parse_share,
     parse_spread,
 )
 from headgate.sim.upstream import Plan, Steps
@@ -76,13 +76,12 @@ def _duration(value: object) -> Spread | None:
 _count = _whole()
 _COUNT = Field(_count, f"a whole number, 0 to {LONGEST}")
 _OPTIONAL = _COUNT._replace(read=lambda value: None if value is None else _count(value))
-_SHARE = Field(lambda value: parse_share(value, "share"), "a share from 0 to 1")
 _NUMBER = Field(lambda value: float(real(0.001, MOST)(value)), "a number above 0")
 _MAP = Field(_by_model, f"an object of models and whole numbers, 0 to {MOST}")
 _STEPS: Fields = {
     **dict.fromkeys(("cap", "foreign", "lag"), _COUNT),
     "usage_bias": Field(_whole(-MOST), f"a whole number, {-MOST} to {LONGEST}"),
-    **dict.fromkeys(("overload", "usage_error"), _SHARE),
+    **dict.fromkeys(("overload", "usage_error"), SHARE),
 }
 _SPANS: Fields = dict.fromkeys(("quota", "usage_stale"), _COUNT)
 _FIELDS: Fields = {
@@ -93,7 +92,7 @@ _FIELDS: Fields = {
     **dict.fromkeys(("weights", "model_caps"), _MAP),
     **dict.fromkeys(("slowdown", "rate"), _NUMBER),
     **dict.fromkeys(("headers", "first_token", "refusal", "tokens"), _COUNT),
-    **dict.fromkeys(("errors", "cuts"), _SHARE),
+    **dict.fromkeys(("errors", "cuts"), SHARE),
     "duration": Field(
         _duration, f"2s, 1s..5s, exp:20s:2s..10m, tokens, or a whole number, 0 to {LONGEST}"
     ),
