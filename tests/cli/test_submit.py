@@ -253,7 +253,7 @@ def test_a_batch_from_a_file_in_json(box: JobBox) -> None:
 
 
 MISTAKES = [
-    ('{"comand": ["true"]}', "unknown field 'comand'; allowed: command, key, model"),
+    ('{"comand": ["true"]}', "'comand': unknown; allowed here: command, key, model"),
     ("nonsense", "no JSON: Expecting value at column 1"),
     ('{"command": ["true"', "no JSON: "),
     ("[" * 100_000, "no JSON: "),

@@ -29,9 +29,14 @@ from headgate.sim.upstream import ProviderPlan
 def test_a_marker_is_read() -> None:
     """Seconds become milliseconds; of several markers the last counts."""
     body = b'{"a": "[[sim tokens=3]]", "b": "x [[sim duration=2.5 cut=0.5 by=eof status=529]]"}'
-    wish = parse_request_options(body)
-    assert (wish.duration, wish.cut, wish.by, wish.status) == (2_500, 0.5, "eof", 529)
-    assert wish.tokens is None
+    wanted_options = parse_request_options(body)
+    assert (
+        wanted_options.duration,
+        wanted_options.cut,
+        wanted_options.by,
+        wanted_options.status,
+    ) == (2_500, 0.5, "eof", 529)
+    assert wanted_options.tokens is None
     assert parse_request_options(b"[[simple]] [[sim") == RequestOptions()
 
 
@@ -80,15 +85,15 @@ def test_a_script_makes_sense(
     """Everything happens before the end; every token is sent once, in order, in good time."""
     behaviour = Behaviour(Spread(*ends) if ends else None, *times, cuts=float(cut))
     duration, tokens, first_token, most = wishes
-    wish = RequestOptions(duration=duration, tokens=tokens, first_token=first_token)
+    wanted_options = RequestOptions(duration=duration, tokens=tokens, first_token=first_token)
     chance = random.Random(seed)  # noqa: S311 - no secret
-    script = draw(behaviour, chance, wish, most)
+    script = draw(behaviour, chance, wanted_options, most)
     assert 0 <= script.first_token <= script.duration
     assert 0 <= script.headers <= script.duration
     assert (script.cut is not None) == cut
     assert script.cut is None or 0 <= script.cut <= script.duration
     assert most is None or script.tokens <= most
-    assert wish.duration is None or script.duration >= wish.duration
+    assert wanted_options.duration is None or script.duration >= wanted_options.duration
     found = list(pieces(script))
     assert [token for _, first, end in found for token in range(first, end)] == list(
         range(script.tokens)

@@ -5,7 +5,7 @@ with a table is told for all of its fields at once.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from headgate.core.named_tuple import NamedTuple
@@ -70,6 +70,39 @@ def read_fields(
     return values
 
 
+def read_options(said: Mapping[str, object], fields: Fields, wrong: list[str]) -> dict[str, Any]:
+    """The same for options and JSON objects, of which a message begins with the word "bad".
+
+    The reader of a field that does not say what is allowed has words of its own.
+    """
+    values = {}
+    for name, found in said.items():
+        field = fields.get(name)
+        if field is None:
+            wrong.append(f"{shown(name)}: {unknown(name, fields)}")
+        elif field.read is not None:
+            try:
+                values[name] = field.read(found)
+            except UsageError as error:
+                own = isinstance(error, Refused) or not field.allowed
+                bad = f"bad {name} {shown(found)}: expected {field.allowed}"
+                wrong.append(str(error) if own else bad)
+    return values
+
+
+def unknown(name: str, known: Iterable[str]) -> str:
+    """What is wrong with a name that is no field."""
+    near = nearest(name, known)
+    meant = f"; did you mean {near}?" if near else ""
+    return f"unknown; allowed here: {', '.join(known)}{meant}"
+
+
+def shortened(lines: Sequence[str], most: int = 20) -> list[str]:
+    """The first of many lines of a message, and how many there are beside."""
+    more = [f"and {len(lines) - most} more like these"] if len(lines) > most else []
+    return [*lines[:most], *more]
+
+
 def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str:
     """The known name that another was probably meant to be; "" if none is alike."""
     from difflib import get_close_matches
@@ -99,6 +132,18 @@ def whole(least: int, most: int) -> Callable[[object], int]:
         if not least <= found <= most:
             raise UsageError("out of bounds")
         return found
+
+    return read
+
+
+def real(least: float, most: float) -> Callable[[object], float]:
+    """A reader of numbers within bounds."""
+
+    def read(value: object) -> float:
+        good = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not good or not least <= value <= most:  # type: ignore[operator]
+            raise UsageError("no number, or out of bounds")
+        return value  # type: ignore[return-value]
 
     return read
 

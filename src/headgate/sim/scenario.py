@@ -14,22 +14,34 @@
     penalty = 1800                        # for how many seconds each 429 makes everything slow
 
 Times in a file are seconds. Every key of `[agents]` and `[provider]` is explained at the fields of
-`Agents` below and of `Plan` in `upstream`.
+`Agents` below and of `ProviderPlan` in `upstream`.
 """
 
 import random
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from headgate.core.fields import (
+    FLAG,
+    Field,
+    Fields,
+    choice,
+    flag,
+    read_fields,
+    real,
+    shortened,
+    unknown,
+)
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import shown
-from headgate.errors import ConfigError
+from headgate.errors import ConfigError, UsageError
 from headgate.sim.upstream import ProviderPlan, Steps
 
 FOLDER = Path(__file__).with_name("scenarios")
 KINDS = ("steady", "moving", "humans", "odd")
+_RANGE = "a number from {:g} to {:g}"
 
 
 class Agents(NamedTuple):
@@ -127,131 +139,138 @@ def load(path: Path) -> Scenario:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: cannot be read as a scenario: {error}") from None
-    return _Reader(str(path)).scenario(path.stem, document)
+    wrong: list[str] = []
+    scenario = _read(path.stem, document, wrong)
+    if wrong:
+        raise ConfigError("\n".join(f"{path}: {said}" for said in shortened(wrong)))
+    return scenario
 
 
-_STEPS = {"cap", "foreign", "lag", "overload", "usage_error", "usage_bias"}
-_SPANS = {"quota", "usage_stale"}
-_BOUNDS = {"seconds": (0.001, 1e6), "spread": (0, 5), "cancelled": (0, 1), "urgent": (0, 1)}
-_MILLISECONDS = {"lag", "cancelled_lag", "penalty", "retry_after", "usage_lag"}
+def _read(name: str, document: Mapping[str, Any], wrong: list[str]) -> Scenario:
+    top = _table(document, "", _TOP, wrong)
+    agents = _table(document.get("agents", {}), "agents", _AGENTS, wrong)
+    plan = _table(document.get("provider", {}), "provider", _PROVIDER, wrong)
+    if "models" in agents:
+        agents["models"] = tuple(_model(entry, wrong) for entry in agents["models"])
+    usual = {"title": name, "kind": "odd", "hours": 2}
+    return Scenario(name, agents=Agents(**agents), plan=ProviderPlan(**plan), **{**usual, **top})
 
 
-class _Reader:
-    """Reads one file, and says where in it something is wrong."""
+def _table(found: object, place: str, fields: Fields, wrong: list[str]) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        wrong.append(f"{place}: found {shown(found)}, expected a table")
+        return {}
+    here = f"{place}." if place else ""
+    wrong += (f"{here}{name}: {unknown(name, fields)}" for name in found if name not in fields)
+    return read_fields(found, fields, lambda name, said: wrong.append(f"{here}{name}: {said}"))
 
-    def __init__(self, name: str) -> None:
-        self._name = name
 
-    def scenario(self, name: str, document: Mapping[str, Any]) -> Scenario:
-        top = dict(document)
-        agents = self._table(top.pop("agents", {}), "agents", set(Agents._fields))
-        provider = self._table(top.pop("provider", {}), "provider", set(ProviderPlan._fields))
-        known = {"title", "kind", "hours", "humans", "walk", "governors", "restart", "told"}
-        self._table(top, "", {*known, "only_usage"})
-        if top.get("kind", "odd") not in KINDS:
-            raise self._wrong("kind", top["kind"], f"one of {', '.join(KINDS)}")
-        hours = self._number(top.get("hours", 2), "hours", 0.01, 10_000)
-        pair = self._numbers(top["humans"], "humans", 2) if "humans" in top else None
-        walk = self._numbers(top["walk"], "walk", 3) if "walk" in top else None
-        if pair and min(pair) < 1:
-            raise self._wrong("humans", top["humans"], "two numbers from 1 on")
-        if walk and not (1 <= walk[0] <= walk[1] and walk[2] >= 1):
-            raise self._wrong("walk", top["walk"], "the lower cap, the higher, and seconds")
-        if wrong := [f for f in ("told", "only_usage") if not isinstance(top.get(f, False), bool)]:
-            raise self._wrong(wrong[0], top[wrong[0]], "true or false")
-        return Scenario(
-            name=name,
-            title=str(top.get("title", name)),
-            kind=top.get("kind", "odd"),
-            hours=hours,
-            agents=self._agents(agents),
-            plan=ProviderPlan(
-                **{key: self._plan_value(key, said) for key, said in provider.items()}
-            ),
-            humans=(pair[0], pair[1]) if pair else None,
-            walk=(walk[0], walk[1], walk[2]) if walk else None,
-            governors=int(self._number(top.get("governors", 1), "governors", 1, 10)),
-            restart=self._number(top["restart"], "restart", 0, 1e9) if "restart" in top else None,
-            told=bool(top.get("told", False)),
-            only_usage=bool(top.get("only_usage", False)),
-        )
+def _model(entry: Mapping[str, object], wrong: list[str]) -> tuple[str, int, float]:
+    said = {"weight": 1, "share": 1.0, **_table(entry, "agents.models", _MODEL, wrong)}
+    return said.get("name", ""), said["weight"], said["share"]
 
-    def _agents(self, table: Mapping[str, Any]) -> Agents:
-        values: dict[str, Any] = {}
-        for key, said in table.items():
-            if key == "first_token":
-                low, high = self._numbers(said, "agents.first_token", 2)
-                if low < 0:
-                    raise self._wrong("agents.first_token", said, "no negative number")
-                values[key] = (low, max(low, high))
-            elif key == "models":
-                entries = self._list(said, f"agents.{key}")
-                values[key] = tuple(self._model(entry) for entry in entries)
-                if not sum(share for _, _, share in values[key]):
-                    raise self._wrong("agents.models", said, "at least one with a share")
-            elif key in {"number", "tokens"}:
-                values[key] = int(self._number(said, f"agents.{key}", 0, 1_000_000))
-            else:
-                values[key] = self._number(said, f"agents.{key}", *_BOUNDS.get(key, (0, 1e6)))
-        return Agents(**values)
 
-    def _model(self, entry: object) -> tuple[str, int, float]:
-        if not isinstance(entry, dict) or "name" not in entry:
-            raise self._wrong("agents.models", entry, '{ name = "big", weight = 2, share = 0.5 }')
-        self._table(entry, "agents.models", {"name", "weight", "share"})
-        weight = int(self._number(entry.get("weight", 1), "agents.models.weight", 1, 1000))
-        share = self._number(entry.get("share", 1.0), "agents.models.share", 0, 1e6)
-        return str(entry["name"]), weight, share
+def _models(value: object) -> list[Mapping[str, object]]:
+    found = value if isinstance(value, list) else []
+    named = all(isinstance(entry, dict) and "name" in entry for entry in found)
+    if not named or not any(entry.get("share", 1) for entry in found):
+        raise UsageError("no models, or none of them is asked for")
+    return found
 
-    def _plan_value(self, key: str, said: object) -> Any:  # noqa: ANN401 - as the field says
-        where = f"provider.{key}"
-        scale = 1000 if key in _MILLISECONDS else 1
-        if key in _STEPS:
-            entries = said if isinstance(said, list) else [[0, said]]
-            steps = [self._numbers(entry, where, 2) for entry in entries]
-            if not steps or steps != sorted(steps):
-                raise self._wrong(where, said, "pairs of second and value, in the order of time")
-            if key != "usage_bias" and min(map(min, steps)) < 0:
-                raise self._wrong(where, said, "no negative number")
-            return tuple((round(at * 1000), value * scale) for at, value in steps)
-        if key in _SPANS:
-            spans = [self._numbers(entry, where, 2) for entry in self._list(said, where)]
-            return tuple((round(a * 1000), round(b * 1000)) for a, b in spans)
-        if key in {"weights", "model_caps"}:
-            if not isinstance(said, dict):
-                raise self._wrong(where, said, "a table of model and number")
-            return tuple(
-                (name, int(self._number(number, where, 1, 1e6))) for name, number in said.items()
-            )
-        number = self._number(said, where, 0.01 if key == "slowdown" else 0, 1e9) * scale
-        return number if key == "slowdown" else round(number)
 
-    def _table(self, found: object, where: str, known: set[str]) -> Mapping[str, Any]:
-        if not isinstance(found, dict):
-            raise self._wrong(where, found, "a table")
-        for key in found:
-            if key not in known:
-                place = f"{where}.{key}" if where else key
-                raise ConfigError(
-                    f"{self._name}: {place}: unknown; allowed here: {', '.join(sorted(known))}"
-                )
-        return found
+def _several(count: int, least: float = -1e9) -> Callable[[object], tuple[float, ...]]:
+    read = real(least, 1e9)
 
-    def _list(self, found: object, where: str) -> list[Any]:
-        if not isinstance(found, list):
-            raise self._wrong(where, found, "a list")
-        return found
+    def several(value: object) -> tuple[float, ...]:
+        if not isinstance(value, list) or len(value) != count:
+            raise UsageError("not so many numbers")
+        return tuple(map(read, value))
 
-    def _numbers(self, found: object, where: str, count: int) -> tuple[float, ...]:
-        if not isinstance(found, list) or len(found) != count:
-            raise self._wrong(where, found, f"a list of {count} numbers")
-        return tuple(self._number(item, where, -1e9, 1e9) for item in found)
+    return several
 
-    def _number(self, found: object, where: str, low: float, high: float) -> float:
-        good = isinstance(found, (int, float)) and not isinstance(found, bool)
-        if not good or not low <= found <= high:  # type: ignore[operator]
-            raise self._wrong(where, found, f"a number from {low:g} to {high:g}")
-        return found  # type: ignore[return-value]
 
-    def _wrong(self, where: str, found: object, allowed: str) -> ConfigError:
-        return ConfigError(f"{self._name}: {where}: found {shown(found)}, expected {allowed}")
+def _pair(value: object) -> tuple[float, float]:
+    low, high = _several(2, 0)(value)
+    return low, max(low, high)
+
+
+def _walk(value: object) -> tuple[float, ...]:
+    low, high, every = _several(3, 1)(value)
+    if low > high:
+        raise UsageError("the wrong way round")
+    return low, high, every
+
+
+def _steps(times: int = 1, least: float = 0) -> Field:
+    """A value that changes at times; what the file says is multiplied."""
+
+    def read(value: object) -> Steps:
+        entries = value if isinstance(value, list) else [[0, value]]
+        steps = list(map(_several(2, least), entries))
+        if not steps or steps != sorted(steps):
+            raise UsageError("not in the order of time")
+        return tuple((round(at * 1000), said * times) for at, said in steps)
+
+    return Field(read, f"{_RANGE.format(least, 1e9)}, or pairs of second and number, in order")
+
+
+def _spans(value: object) -> tuple[tuple[int, int], ...]:
+    if not isinstance(value, list):
+        raise UsageError("not a list")
+    return tuple((round(a * 1000), round(b * 1000)) for a, b in map(_several(2), value))
+
+
+def _by_model(value: object) -> tuple[tuple[str, int], ...]:
+    if not isinstance(value, dict):
+        raise UsageError("not a table")
+    return tuple((name, int(real(1, 1e6)(number))) for name, number in value.items())
+
+
+def _number(least: float, most: float, to: Callable[[float], float] = float) -> Field:
+    read = real(least, most)
+    return Field(lambda value: to(read(value)), _RANGE.format(least, most))
+
+
+_TOP: Fields = {
+    "title": Field(str, "text"),
+    "kind": Field(choice(*KINDS), f"one of {', '.join(KINDS)}"),
+    "hours": _number(0.01, 10_000),
+    "humans": Field(_several(2, 1), "two numbers from 1 on"),
+    "walk": Field(_walk, "the lower cap, the higher, and seconds, from 1 on"),
+    "governors": _number(1, 10, int),
+    "restart": _number(0, 1e9),
+    "told": Field(flag, FLAG),
+    "only_usage": Field(flag, FLAG),
+    "agents": Field(None, "a table"),
+    "provider": Field(None, "a table"),
+}
+_AGENTS: Fields = {
+    **dict.fromkeys(("number", "tokens"), _number(0, 1e6, int)),
+    **dict.fromkeys(("refusal", "think"), _number(0, 1e6)),
+    **dict.fromkeys(("cancelled", "urgent"), _number(0, 1)),
+    "seconds": _number(0.001, 1e6),
+    "spread": _number(0, 5),
+    "first_token": Field(_pair, "a list of 2 numbers from 0 on"),
+    "models": Field(
+        _models, 'a list such as [{ name = "big", weight = 2, share = 0.5 }], one with a share'
+    ),
+}
+_MODEL: Fields = {
+    "name": Field(str, "text"),
+    "weight": _number(1, 1000, int),
+    "share": _number(0, 1e6),
+}
+_TIME = _number(0, 1e9, lambda seconds: round(seconds * 1000))
+_PROVIDER: Fields = {
+    **dict.fromkeys(("cap", "foreign", "overload", "usage_error"), _steps()),
+    "lag": _steps(1000),
+    "usage_bias": _steps(least=-1e9),
+    **dict.fromkeys(("cancelled_lag", "penalty", "retry_after", "usage_lag"), _TIME),
+    **dict.fromkeys(("soft_limit", "rpm", "tpm"), _number(0, 1e9, round)),
+    "slowdown": _number(0.01, 1e9),
+    **dict.fromkeys(("quota", "usage_stale"), Field(_spans, "a list of pairs of seconds")),
+    **dict.fromkeys(
+        ("weights", "model_caps"), Field(_by_model, "a table of models and numbers from 1 to 1e6")
+    ),
+}
+"""Times in a file are seconds, and milliseconds in a plan."""

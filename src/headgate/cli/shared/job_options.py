@@ -4,47 +4,18 @@ import json
 import os
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from headgate.cli.shared.options import add_grace
-from headgate.core.quantities import parse_duration, shown
+from headgate.core.fields import FLAG, Field, Fields, Refused, flag, read_options, shortened
+from headgate.core.quantities import parse_duration, parse_priority, parse_weight, shown
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import UsageError
 from headgate.gate import Gate
 from headgate.gate.submit_jobs import draft
 from headgate.ledger.jobs.lifecycle import Draft
 
-_FIELDS = (
-    "command",
-    "key",
-    "model",
-    "models",
-    "task",
-    "name",
-    "priority",
-    "weight",
-    "since",
-    "cwd",
-    "env",
-    "after",
-    "hold",
-    "expires",
-    "retries",
-    "escalate",
-    "fallback_after",
-    "attempts",
-    "grace",
-    "park",
-    "patience",
-    "stale_after",
-    "max_runtime",
-    "max_tool_calls",
-    "same_tool_calls",
-)
-_TIMES = ("patience", "stale_after", "max_runtime")
-_COUNTS = ("max_tool_calls", "same_tool_calls")
-_MOST_MISTAKES = 20
 _MOST_JOBS = 100_000
 
 
@@ -110,28 +81,14 @@ def add_options(parser: ArgumentParser) -> None:
 
 def from_options(args: Namespace, argv: list[str], gate: Gate) -> Draft:
     """The job that a command line describes."""
-    said: dict[str, object] = {
+    said: dict[str, object] = {name: getattr(args, name, None) for name in _FIELDS}
+    said |= {
         "command": argv,
-        "model": args.model,
-        "task": args.task,
-        "name": args.name,
-        "priority": args.priority,
-        "weight": args.weight,
-        "since": args.since,
-        "cwd": args.cwd,
         "env": dict(_pair(text) for text in args.env or ()),
         "after": [word for text in args.after or () for word in text.split(",")],
-        "hold": args.hold,
-        "expires": args.expires,
-        "retries": args.retries,
-        "escalate": args.escalate,
-        "fallback_after": args.fallback_after,
-        "attempts": args.attempts,
-        "grace": args.grace,
         "park": False if args.no_park else None,
     }
-    said |= {name: getattr(args, name) for name in (*_TIMES, *_COUNTS)}
-    return read({name: value for name, value in said.items() if value is not None}, gate, {})
+    return read(said, gate, {})
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -155,14 +112,12 @@ def from_lines(lines: Iterable[str], gate: Gate) -> list[Draft]:
             if entry.get("name"):
                 names[str(entry["name"])] = -len(drafts)
         except UsageError as error:
-            wrong.append(f"line {number}: {error}")
+            wrong += (f"line {number}: {said}" for said in str(error).split("\n"))
             drafts.append(draft(["?"]))
         if len(drafts) > _MOST_JOBS:
             raise UsageError(f"more than {_MOST_JOBS} jobs in one batch; split it")
     if wrong:
-        more = len(wrong) - _MOST_MISTAKES
-        tail = [f"and {more} more like these"] if more > 0 else []
-        raise UsageError("\n".join(["nothing was submitted:", *wrong[:_MOST_MISTAKES], *tail]))
+        raise UsageError("\n".join(["nothing was submitted:", *shortened(wrong)]))
     return drafts
 
 
@@ -179,58 +134,44 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
     """A job from what is said about it."""
     if not isinstance(said, dict):
         raise UsageError(f"found {shown(said)}, expected an object with a command")
-    for name in said:
-        if name not in _FIELDS:
-            raise UsageError(f"unknown field {shown(name)}; allowed: {', '.join(_FIELDS)}")
-    terms = gate.job_policy
-    argv = _command(said.get("command"))
-    keys = _keys(said)
-    env = _env(said.get("env"))
+    wrong: list[str] = []
+    given = {name: found for name, found in said.items() if found is not None}
+    found = read_options(given, _FIELDS, wrong)
+    if not (wrong or found.get("command")):
+        wrong.append(f"bad command None: expected {_FIELDS['command'].allowed}")
+    if wrong:
+        raise UsageError("\n".join(wrong))
+    policy = gate.job_policy
+    argv, env = found["command"], found.get("env", {})
+    keys = found.get("models") or found.get("key") or found.get("model") or []
     if not keys:
-        found = gate.key_of(argv, {**os.environ, **env})
-        keys = [found] if found else []
-    expires = said.get("expires")
-    if expires is None:
-        expires = "never" if terms.expires is None else seconds(terms.expires)
-    retries = _whole(said, "retries", 0, 0, 999)
+        key = gate.key_of(argv, {**os.environ, **env})
+        keys = [key] if key else []
+    expires = "never" if policy.expires is None else seconds(policy.expires)
+    retries = found.get("retries", 0)
     return draft(
         argv,
         key=keys[0] if keys else None,
         models=keys if len(keys) > 1 else (),
-        task=_text(said, "task") or os.environ.get("HEADGATE_TASK"),
-        name=_text(said, "name"),
-        priority=said.get("priority"),
-        since=gate.moment(_since(said.get("since"))),
-        weight=said.get("weight", 1),
-        cwd=_text(said, "cwd"),
+        task=found.get("task") or os.environ.get("HEADGATE_TASK"),
+        name=found.get("name"),
+        priority=found.get("priority"),
+        since=gate.moment(found.get("since")),
+        weight=found.get("weight", 1),
+        cwd=found.get("cwd"),
         env=env,
-        after=_after(said.get("after", ()), names),
-        hold=_flag(said, "hold") or False,
-        expires=expires,
+        after=_after(given.get("after", ()), names),
+        hold=found.get("hold", False),
+        expires=found.get("expires", expires),
         retries=retries,
-        escalate=_flag(said, "escalate") or False,
-        fallback_after=_time(said, "fallback_after", terms.fallback_after),
-        attempts=_whole(said, "attempts", max(terms.attempts, retries + 1), 1, 1000),
-        backoff=terms.backoff,
-        longest_backoff=terms.longest_backoff,
-        grace=_time(said, "grace", None),
-        terms=_terms(said),
+        escalate=found.get("escalate", False),
+        fallback_after=found.get("fallback_after", policy.fallback_after),
+        attempts=found.get("attempts", max(policy.attempts, retries + 1)),
+        backoff=policy.backoff,
+        longest_backoff=policy.longest_backoff,
+        grace=found.get("grace"),
+        terms={name: found[name] for name in _TERMS if name in found},
     )
-
-
-def _terms(said: Mapping[str, Any]) -> dict[str, int | bool | None]:
-    found: dict[str, int | bool | None] = {}
-    if (park := _flag(said, "park")) is not None:
-        found["park"] = park
-    for name in _TIMES:
-        if said.get(name) is not None:
-            found[name] = _time(said, name, None)
-    for name in _COUNTS:
-        if said.get(name) is not None:
-            found[name] = None if said[name] == "off" else _whole(said, name, 0, 1, 10**9)
-    if found.get("patience", 1) is None:
-        raise UsageError("bad patience 'off': to leave rate limits alone, use --no-park")
-    return found
 
 
 def _command(found: object) -> list[str]:
@@ -238,40 +179,30 @@ def _command(found: object) -> list[str]:
         return ["/bin/sh", "-c", found]
     if isinstance(found, list) and found and all(isinstance(word, str) for word in found):
         return found
-    raise UsageError(f"bad command {shown(found)}: expected a list of words, or a line for sh")
+    raise UsageError("no command")
 
 
-def _keys(said: Mapping[str, Any]) -> list[str]:
-    found = said.get("models") or said.get("key") or said.get("model") or []
-    words = found.split(",") if isinstance(found, str) else found
+def _keys(found: object) -> list[str]:
+    words = found.split(",") if isinstance(found, str) and found else found or []
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise UsageError(f"bad models {shown(found)}: expected PROVIDER/MODEL, or a list of them")
+        raise UsageError("no keys")
     return [word.strip() for word in words]
 
 
-def _text(said: Mapping[str, Any], name: str) -> str | None:
-    found = said.get(name)
-    if found is not None and not isinstance(found, str):
-        raise UsageError(f"bad {name} {shown(found)}: expected text")
+def _text(found: object) -> str:
+    if not isinstance(found, str):
+        raise UsageError("no text")
     return found
 
 
 def _env(found: object) -> dict[str, str]:
-    if not found:
-        return {}
-    if not isinstance(found, dict):
-        raise UsageError(f"bad env {shown(found)}: expected an object of texts")
-    for name, value in found.items():
+    if found and not isinstance(found, dict):
+        raise UsageError("no object")
+    env: dict[str, str] = found or {}  # type: ignore[assignment]  # checked above and below
+    for name, value in env.items():
         if not isinstance(value, str):  # the others may be secrets
-            raise UsageError(f"bad env {shown(name)}: {shown(value)} is no text")
-    return found
-
-
-def _flag(said: Mapping[str, Any], name: str) -> bool | None:
-    found = said.get(name)
-    if found is not None and not isinstance(found, bool):
-        raise UsageError(f"bad {name} {shown(found)}: expected true or false")
-    return found
+            raise Refused(f"bad env {shown(name)}: {shown(value)} is no text")
+    return env
 
 
 def _after(found: object, names: Mapping[str, int]) -> list[int]:
@@ -291,9 +222,7 @@ def _after(found: object, names: Mapping[str, int]) -> list[int]:
     return ids
 
 
-def _since(found: object) -> Seconds | None:
-    if found is None:
-        return None
+def _since(found: object) -> Seconds:
     try:
         moment = Seconds(str(found))
     except ValueError:
@@ -305,18 +234,66 @@ def _since(found: object) -> Seconds | None:
     return moment
 
 
-def _time(said: Mapping[str, Any], name: str, usual: Ms | None) -> Ms | None:
-    found = said.get(name)
-    if found is None:
-        return usual
-    return None if found in ("off", "never") else parse_duration(found, name)
+def _time(name: str) -> Field:
+    """A time, or off; what is wrong with it is told by `parse_duration`."""
+    return Field(
+        lambda found: None if found in ("off", "never") else parse_duration(found, name), ""
+    )
 
 
-def _whole(said: Mapping[str, Any], name: str, usual: int, least: int, most: int) -> int:
-    found = said.get(name)
-    if found is None:
-        return usual
-    text = str(found)
-    if text.isascii() and text.isdigit() and len(text) < 12 and least <= int(text) <= most:
-        return int(text)
-    raise UsageError(f"bad {name} {shown(found)}: expected a whole number from {least} to {most}")
+def _patience(found: object) -> Ms:
+    if found in ("off", "never"):
+        raise UsageError("bad patience 'off': to leave rate limits alone, use --no-park")
+    return parse_duration(found, "patience")
+
+
+def _whole(least: int, most: int) -> Callable[[object], int]:
+    """A reader of whole numbers, also as text, as options have them."""
+
+    def read(found: object) -> int:
+        text = str(found)
+        if text.isascii() and text.isdigit() and len(text) < 12 and least <= int(text) <= most:
+            return int(text)
+        raise UsageError("no such number")
+
+    return read
+
+
+def _count(found: object) -> int | None:
+    return None if found == "off" else _whole(1, 10**9)(found)
+
+
+_KEYS = Field(_keys, "PROVIDER/MODEL, or a list of them")
+_TEXT = Field(_text, "text")
+_FLAG = Field(flag, FLAG)
+_COUNT = Field(_count, f"a whole number from 1 to {10**9}")
+_TERMS: Fields = {
+    "park": _FLAG,
+    "patience": Field(_patience, ""),
+    "stale_after": _time("stale_after"),
+    "max_runtime": _time("max_runtime"),
+    "max_tool_calls": _COUNT,
+    "same_tool_calls": _COUNT,
+}
+_FIELDS: Fields = {
+    "command": Field(_command, "a list of words, or a line for sh"),
+    "key": _KEYS,
+    "model": _KEYS,
+    "models": _KEYS,
+    "task": _TEXT,
+    "name": _TEXT,
+    "priority": Field(parse_priority, ""),
+    "weight": Field(parse_weight, ""),
+    "since": Field(_since, ""),
+    "cwd": _TEXT,
+    "env": Field(_env, "an object of texts"),
+    "after": Field(None, ""),
+    "hold": _FLAG,
+    "expires": Field(lambda found: found, ""),
+    "retries": Field(_whole(0, 999), "a whole number from 0 to 999"),
+    "escalate": _FLAG,
+    "fallback_after": _time("fallback_after"),
+    "attempts": Field(_whole(1, 1000), "a whole number from 1 to 1000"),
+    "grace": _time("grace"),
+    **_TERMS,
+}

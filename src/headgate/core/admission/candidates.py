@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import TypeVar
 
+from headgate.core.fields import Field, Fields, nearest, read_options
 from headgate.core.key_patterns import parse_key
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import parse_priority, parse_task, parse_tokens, parse_weight, shown
@@ -17,24 +17,10 @@ from headgate.core.times import Seconds
 from headgate.errors import UsageError
 
 START, DEFER = "start", "defer"
-FIELDS = (
-    "key",
-    "model",
-    "priority",
-    "weight",
-    "tokens",
-    "since",
-    "task",
-    "command",
-    "id",
-    "name",
-)
-"""What a record may say of a candidate; `model` is another word for `key`. The rest is not ours."""
 KeyOf = Callable[[list[str]], str | None]
 """What a command uses, if that can be told from the command; else None."""
 _LONG_AGO = 100_000_000
 _SUCH = '{"key": "anthropic/claude-opus-4-6"}'
-_T = TypeVar("_T")
 
 
 class Candidate(NamedTuple):
@@ -92,50 +78,22 @@ def read_candidate(
     """A candidate from a decoded JSON object; or None, and all that is wrong with it."""
     if not isinstance(record, Mapping):
         return None, [f"found {kind(record)}, expected an object such as {_SUCH}"]
-    reader = _Reader(record)
-    command = reader.read("command", _command)
+    wrong: list[str] = []
+    ours = {name: record[name] for name in _FIELDS if record.get(name) is not None}
+    said = read_options(ours, _FIELDS, wrong)
+    command, key = said.pop("command", ""), said.pop("model", None)
     if "key" in record and "model" in record:
-        reader.wrong.append("found both key and model, which mean the same; keep one")
-    key, model = reader.read("key", _key), reader.read("model", _key)
-    key = key or model
-    if key is None and command and key_of is not None and not reader.wrong:
+        wrong.append("found both key and model, which mean the same; keep one")
+    if key is None and "key" not in said and command and key_of is not None and not wrong:
         key = key_of(_words(command))
-    task, name, id = (
-        reader.read(field, parse) for field, parse in (("task", parse_task), *_LABELS)
-    )
-    candidate = Candidate(
-        key=key,
-        priority=reader.read("priority", parse_priority),
-        task=task,
-        weight=reader.read("weight", parse_weight) or 1,
-        since=reader.read("since", _moment),
-        tokens=reader.read("tokens", parse_tokens) or 0,
-        name=name or id or task or _program(command or []),
-    )
+    id, name = said.pop("id", ""), said.pop("name", "")
+    named = name or id or said.get("task") or _program(command)
+    candidate = Candidate(**{"key": key, **said, "name": named})
     for name in record:
-        meant = _meant(name[:40]) if name not in FIELDS else ""
+        meant = _meant(name[:40]) if name not in _FIELDS else ""
         if meant:
-            reader.wrong.append(f"found the field {shown(name)}; did you mean {meant}?")
-    return (None if reader.wrong else candidate), reader.wrong
-
-
-class _Reader:
-    """Reads the fields of a record; null stands for nothing."""
-
-    def __init__(self, record: Mapping[str, object]) -> None:
-        self.wrong: list[str] = []
-        self._record = record
-
-    def read(self, name: str, parse: Callable[[object], _T]) -> _T | None:
-        """A field as `parse` takes it; None if it is missing or refused."""
-        value = self._record.get(name)
-        if value is None:
-            return None
-        try:
-            return parse(value)
-        except UsageError as error:
-            self.wrong.append(str(error))
-            return None
+            wrong.append(f"found the field {shown(name)}; did you mean {meant}?")
+    return (None if wrong else candidate), wrong
 
 
 def _key(value: object) -> str:
@@ -198,7 +156,19 @@ def _label(value: object) -> str:
     return parse_task(value, "id or name")
 
 
-_LABELS = (("name", _label), ("id", _label))
+_FIELDS: Fields = {
+    "key": Field(_key, ""),
+    "model": Field(_key, ""),
+    "priority": Field(parse_priority, ""),
+    "weight": Field(parse_weight, ""),
+    "tokens": Field(parse_tokens, ""),
+    "since": Field(_moment, ""),
+    "task": Field(parse_task, ""),
+    "command": Field(_command, ""),
+    "id": Field(_label, ""),
+    "name": Field(_label, ""),
+}
+"""What a record may say of a candidate; `model` is another word for `key`. The rest is not ours."""
 
 
 def kind(value: object) -> str:
@@ -221,7 +191,4 @@ def kind(value: object) -> str:
 @lru_cache(maxsize=1024)
 def _meant(name: str) -> str:
     """The field that a name is a misspelling of; what is not close to any is not ours."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(name.lower(), FIELDS, 1, 0.8)
-    return near[0] if near else ""
+    return nearest(name, _FIELDS, 0.8)

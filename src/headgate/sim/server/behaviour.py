@@ -10,8 +10,8 @@ A request may ask for something of its own with a marker in its prompt; the last
 
 import random
 import re
-from math import isfinite
 
+from headgate.core.fields import Field, Fields, choice, read_options
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import parse_duration
 from headgate.errors import UsageError
@@ -107,43 +107,45 @@ def parse_request_options(body: bytes) -> RequestOptions:
     if not found:
         return RequestOptions()
     text = " ".join(found[-1].decode(errors="replace").split())
-    values: dict[str, object] = {}
-    for word in text.split():
-        name, _, value = word.partition("=")
-        values[name] = _value(name, value)
-    return RequestOptions(text=text, **values)  # type: ignore[arg-type]
+    wrong: list[str] = []
+    values = read_options(dict(word.partition("=")[::2] for word in text.split()), _WISH, wrong)
+    if wrong:
+        raise UsageError(f"in a marker: {'; '.join(wrong)}")
+    return RequestOptions(text=text, **values)
 
 
-def _value(name: str, value: str) -> object:
-    match name:
-        case "duration" | "first_token" | "headers" | "retry_after":
-            return min(LONGEST, parse_duration(value, name))
-        case "tokens" | "times" | "status":
-            low, high = {"status": (400, 599), "tokens": (0, MOST_TOKENS)}.get(name, (0, 10**6))
-            if value.isascii() and value.isdigit() and low <= int(value[:9]) <= high:
-                return int(value[:9])
-            raise UsageError(f"bad {name} {value[:20]!r} in a marker: expected {low} to {high}")
-        case "cut":
-            return parse_share(value, "cut in a marker")
-        case "by" | "refuse":
-            allowed = CUTS if name == "by" else REFUSALS
-            if value in allowed:
-                return value
-            raise UsageError(f"bad {name} {value[:20]!r} in a marker: expected one of {allowed}")
-        case _:
-            known = ", ".join(RequestOptions._fields[:-1])
-            raise UsageError(f"unknown word {name[:20]!r} in a marker: expected {known}")
+def _digits(low: int, high: int) -> Field:
+    def read(value: object) -> int:
+        text = str(value)
+        if text.isascii() and text.isdigit() and low <= int(text[:9]) <= high:
+            return int(text[:9])
+        raise UsageError("no such number")
+
+    return Field(read, f"{low} to {high}")
 
 
-def parse_share(value: object, what: str) -> float:
+def parse_share(value: object) -> float:
     """A share from 0 to 1."""
     try:
         number = -1.0 if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = -1.0
-    if not (isfinite(number) and 0 <= number <= 1):
-        raise UsageError(f"bad {what} {str(value)[:20]!r}: expected a share from 0 to 1")
+    if not 0 <= number <= 1:
+        raise UsageError("not a share")
     return number
+
+
+SHARE = Field(parse_share, "a share from 0 to 1")
+_TIME = Field(lambda value: min(LONGEST, parse_duration(value)), "a time such as 2.5 or 500ms")
+_WISH: Fields = {
+    **dict.fromkeys(("duration", "first_token", "headers", "retry_after"), _TIME),
+    "tokens": _digits(0, MOST_TOKENS),
+    "times": _digits(0, 10**6),
+    "status": _digits(400, 599),
+    "cut": SHARE,
+    "by": Field(choice(*CUTS), f"one of {', '.join(CUTS)}"),
+    "refuse": Field(choice(*REFUSALS), f"one of {', '.join(REFUSALS)}"),
+}
 
 
 def parse_spread(text: str) -> Spread | None:
@@ -170,7 +172,7 @@ def parse_spread(text: str) -> Spread | None:
 def draw(
     behaviour: Behaviour,
     chance: random.Random,
-    wish: RequestOptions,
+    wanted_options: RequestOptions,
     most: int | None,
     *,
     stream: bool = True,
@@ -178,26 +180,36 @@ def draw(
     """What will happen to a request that allows `most` tokens."""
     length = None if behaviour.duration is None else behaviour.duration.draw(chance)
     cutting, place = chance.random() < behaviour.cuts, chance.uniform(0.1, 0.9)
-    length = length if wish.duration is None else wish.duration
-    first = behaviour.first_token if wish.first_token is None else wish.first_token
+    length = length if wanted_options.duration is None else wanted_options.duration
+    first = (
+        behaviour.first_token if wanted_options.first_token is None else wanted_options.first_token
+    )
     if length is None:
-        wanted = behaviour.tokens if wish.tokens is None else wish.tokens
+        wanted = behaviour.tokens if wanted_options.tokens is None else wanted_options.tokens
         tokens = wanted if most is None else min(wanted, most)
         length = first + round(1_000 * tokens / behaviour.rate)
     else:
         paced = max(1, round((length - first) / 1_000 * behaviour.rate))
-        wanted = paced if wish.tokens is None else wish.tokens
+        wanted = paced if wanted_options.tokens is None else wanted_options.tokens
         tokens = wanted if most is None else min(wanted, most)
     tokens = min(tokens, MOST_TOKENS)
-    if wish.first_token is not None:
+    if wanted_options.first_token is not None:
         length = max(length, first)
-    share = wish.cut if wish.cut is not None else place if cutting and stream else None
+    share = (
+        wanted_options.cut
+        if wanted_options.cut is not None
+        else place
+        if cutting and stream
+        else None
+    )
     return Script(
-        headers=min(behaviour.headers if wish.headers is None else wish.headers, length),
+        headers=min(
+            behaviour.headers if wanted_options.headers is None else wanted_options.headers, length
+        ),
         first_token=min(first, length),
         duration=length,
         tokens=tokens,
         full=tokens < wanted,
         cut=None if share is None else round(share * length),
-        cut_by=wish.by or behaviour.cut_by,
+        cut_by=wanted_options.by or behaviour.cut_by,
     )

@@ -154,10 +154,12 @@ class Service:
         stream = call.verb == "streamGenerateContent" or body.get("stream") is True
         provider, dialect = self.provider, call.dialect
         try:
-            wish = parse_request_options(raw)
+            wanted_options = parse_request_options(raw)
         except UsageError as error:
             raise Refused("bad", str(error)) from None
-        script = draw(provider.behaviour, provider.chance, wish, dialect.most(body), stream=stream)
+        script = draw(
+            provider.behaviour, provider.chance, wanted_options, dialect.most(body), stream=stream
+        )
         options = body.get("stream_options")
         count = isinstance(options, dict) and options.get("include_usage") is True
         asked, wall = tokens_of(raw), int(time.time())
@@ -171,7 +173,7 @@ class Service:
             tally=count,
         )
         who = self._who(call, model)
-        answer = provider.ask(who, script, wish, dialect, tokens=asked + script.tokens)
+        answer = provider.ask(who, script, wanted_options, dialect, tokens=asked + script.tokens)
         if isinstance(answer, Refusal):
             limits = provider.account(who.account).limits(provider.now())
             if answer.kind == "quota" and limits.quota != "rejected":

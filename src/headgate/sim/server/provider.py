@@ -138,7 +138,7 @@ class Provider:
         self,
         who: Who,
         script: Script,
-        wish: RequestOptions,
+        wanted_options: RequestOptions,
         dialect: Dialect,
         *,
         tokens: int = 0,
@@ -147,7 +147,7 @@ class Provider:
         now, account = self.now(), self.account(who.account)
         over = account.over(now, who.model)
         failing = self.chance.random() < self.behaviour.errors
-        refusal = self._wished(who, wish)
+        refusal = self._wished(who, wanted_options)
         if refusal is None and failing:
             refusal = Refusal("error")
         if refusal is not None:
@@ -164,15 +164,15 @@ class Provider:
         self.note("enter", who, status=200)
         return visit
 
-    def _wished(self, who: Who, wish: RequestOptions) -> Refusal | None:
-        if wish.status is None and wish.refuse is None:
+    def _wished(self, who: Who, wanted_options: RequestOptions) -> Refusal | None:
+        if wanted_options.status is None and wanted_options.refuse is None:
             return None
-        if wish.times is not None:
-            self._asked[who.account, wish.text] += 1
-            if self._asked[who.account, wish.text] > wish.times:
+        if wanted_options.times is not None:
+            self._asked[who.account, wanted_options.text] += 1
+            if self._asked[who.account, wanted_options.text] > wanted_options.times:
                 return None
-        kind = wish.refuse or kind_of(wish.status or 0)
-        return Refusal(kind, retry_after=wish.retry_after, status=wish.status)
+        kind = wanted_options.refuse or kind_of(wanted_options.status or 0)
+        return Refusal(kind, retry_after=wanted_options.retry_after, status=wanted_options.status)
 
     def refused(self, who: Who, refusal: Refusal, dialect: Dialect, *, over: int = 0) -> Refusal:
         """Write down that a request was not let in."""
