@@ -55,14 +55,14 @@ def case(governor: str = "learn", **changes: Any) -> Case:  # noqa: ANN401 - the
     return Case(TINY, governor, 1)._replace(**changes)
 
 
-_CREW = r"""
-from headgate.sim.compare import crew
+_AT_WORK = r"""
+from headgate.sim.compare import process_pool
 import os, time
 def work(number):
     os.write(1, b"at work\n")
     time.sleep(600)
 try:
-    with crew(2) as pool:
+    with process_pool(2) as pool:
         pool.map(work, [1, 2], chunksize=1)
 except KeyboardInterrupt:
     print("stopped", flush=True)
@@ -71,7 +71,7 @@ except KeyboardInterrupt:
 
 def test_ctrl_c_ends_all_runs_without_a_word(box: Box) -> None:
     """A terminal sends it to every process of the command; only the first has to mind."""
-    program = box.start(sys.executable, "-c", _CREW, start_new_session=True)
+    program = box.start(sys.executable, "-c", _AT_WORK, start_new_session=True)
     assert [program.line(), program.line()] == ["at work", "at work"]
     os.killpg(program.pid, signal.SIGINT)
     assert program.line() == "stopped"

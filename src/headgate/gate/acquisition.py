@@ -90,12 +90,12 @@ class Acquisition(Operation):
 
     def look_up_grant(self, ledger: Ledger) -> Grant:
         """What the lease that it was given comes with."""
-        holds = [pool.max_hold for pool in ledger.pool_set.of(self.request.key) if pool.max_hold]
+        allowed = ledger.pool_set.max_hold(self.request.key)
         row = ledger.granted.get(self.id) or ledger.tx.lease(self.id)
         return Grant(
             task=row.task if row else self.request.task,
             mark=lease_mark(ledger.tx.uid(), self.id),
-            max_hold=seconds(min(holds)) if holds else None,
+            max_hold=None if allowed is None else seconds(allowed),
         )
 
     def undone(self) -> None:

@@ -33,7 +33,6 @@ from headgate.gate.acquisition import Acquisition
 from headgate.gate.host.process_scan import ProcessScan
 from headgate.gate.lease import Lease
 from headgate.gate.live_settings import Settings
-from headgate.gate.liveness import max_hold
 from headgate.gate.liveness.member_pipes import LocalRegistry, MemberRegistry, PipeRegistry
 from headgate.gate.liveness.membership import Membership
 from headgate.gate.liveness.watcher import Watcher
@@ -244,6 +243,8 @@ class Runtime:
             if self._catch_up():
                 self.transactor.run(_tidy)
             if self.watcher.plan.on_watch:
+                from headgate.gate.liveness import max_hold
+
                 max_hold.end_orphans(self.transactor, self.registry)
         if self.attentive:
             self.poller.start_due()
@@ -283,7 +284,12 @@ class Runtime:
 
     def _end_overdue(self) -> None:
         """End the work of leases that were held for longer than their pools allow."""
-        for lease, allowed in self.holdings.overdue():
+        overdue = self.holdings.overdue()
+        if not overdue:
+            return
+        from headgate.gate.liveness import max_hold
+
+        for lease, allowed in overdue:
             text = f"held longer than its pool's max_hold of {show_seconds(allowed)}"
             self.transactor.tell(partial(max_hold.record_end, id=lease.id, text=text))
             lease.end(HoldExpiredError(f"lease {lease.id} was {text}; its work is being ended"))

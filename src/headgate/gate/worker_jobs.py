@@ -58,12 +58,11 @@ Mind = Callable[[_Grant], Taken]
 def _grant(ledger: Ledger, job: Job | None) -> _Grant | None:
     if job is None:
         return None
-    holds = [pool.max_hold for pool in ledger.pool_set.of(job.key) if pool.max_hold]
     lease = ledger.tx.lease(job.id)
     return _Grant(
         job=job,
         mark=lease_mark(ledger.tx.uid(), job.id),
-        max_hold=min(holds, default=None),
+        max_hold=ledger.pool_set.max_hold(job.key),
         asked=lease.cancel if lease is not None else None,
     )
 

@@ -56,6 +56,10 @@ class PoolSet:
             self._of[key] = found
         return found
 
+    def max_hold(self, key: str) -> Ms | None:
+        """How long work with this key may hold its seats: the shortest of its pools counts."""
+        return min((pool.max_hold for pool in self.of(key) if pool.max_hold), default=None)
+
     def under(self, view: str) -> "PoolSet":
         """The same pools as seen by someone whose HEADGATE_LIMITS is this."""
         if not view:

@@ -31,12 +31,12 @@ def _overdue(ledger: Ledger) -> list[tuple[str, LeaseRow]]:
         return []
     found = []
     for lease in ledger.tx.leases(0, 10_000):
-        holds = [pool.max_hold for pool in ledger.pool_set.of(lease.key) if pool.max_hold]
+        allowed = ledger.pool_set.max_hold(lease.key)
         if (
-            holds
+            allowed is not None
             and lease.marked
             and lease.cancel is None
-            and ledger.now - lease.granted > min(holds)
+            and ledger.now - lease.granted > allowed
             and not ledger.liveness.listening(lease.member)
         ):
             found.append((lease_mark(ledger.tx.uid(), lease.id), lease))

@@ -18,12 +18,15 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headgate.errors import StoreUnavailableError
-from headgate.gate.liveness.preload_modules import Preloader
 from headgate.gate.liveness.process_marks import carriers, readers
 from headgate.ledger.transaction.rows import Member
 from headgate.store.pipe import has_reader
+
+if TYPE_CHECKING:
+    from headgate.gate.liveness.preload_modules import Preloader
 
 _OLD = 3600
 _ID = r"[0-9A-Za-z_-]{1,64}"
@@ -39,7 +42,7 @@ class PipeRegistry:
         """Members kept alive only by programs that carry their mark, and those programs."""
         self._life = -1
         self._wake = -1
-        self._preloader = Preloader()
+        self._preloader: Preloader | None = None
 
     def join(self) -> None:
         """Make this process known as alive; the rows that name it come later."""
@@ -57,6 +60,9 @@ class PipeRegistry:
             raise StoreUnavailableError(
                 f"cannot use {self.folder}, where the store keeps its pipes: {error.strerror}"
             ) from error
+        from headgate.gate.liveness.preload_modules import Preloader
+
+        self._preloader = Preloader()
         self._preloader.start()
 
     @property
@@ -76,7 +82,9 @@ class PipeRegistry:
 
     def leave(self, *, remove: bool) -> None:
         """Stop being alive; `remove` the pipes too if nothing else of this member runs."""
-        self._preloader.stop()
+        if self._preloader is not None:
+            self._preloader.stop()
+            self._preloader = None
         for fd in (self._life, self._wake):
             if fd >= 0:
                 os.close(fd)
