@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from headgate.core.display import old_json_names
-from tests.cli.golden.compare import Ask, asking, check
+from tests.cli.golden.compare import Ask, check
 from tests.cli.showing import MAPS, VERBS, scene, show, timeless
 from tests.support import HEADGATE, Box
 
@@ -31,11 +31,6 @@ WARNED = {
     "probe": old_json_names.COPIES,
 }
 TOLD = {"notify-list", "notify-test", "config-check"}
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(capsys)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headgate.core.display import json_shapes
-from tests.cli.golden.compare import Ask, asking
+from tests.cli.golden.compare import Ask
 from tests.support import HEADGATE, STEADY
 from tests.work.conftest import JobBox
 
@@ -24,11 +24,6 @@ def box(tmp_path: Path) -> Iterator[JobBox]:
     box.config("")
     yield box
     box.close()
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(capsys)
 
 
 def _submitted(box: JobBox) -> int:
@@ -130,8 +125,7 @@ def test_the_environment_of_the_submitter_is_not_kept(box: JobBox) -> None:
 def test_what_is_kept_is_closed_to_others(box: JobBox) -> None:
     """Commands and logs are readable by their owner alone."""
     box.worker()
-    id = box.submit("--", "echo", "hello")
-    box.headgate("wait", str(id))
+    id = box.finished("--", "echo", "hello")
     log = Path(box.headgate("logs", str(id), "--path").strip())
     modes = [stat.S_IMODE(path.stat().st_mode) for path in (box.path, log, log.parent)]
     assert modes == [0o600, 0o600, 0o700]
@@ -333,8 +327,7 @@ def test_names_that_are_no_text_survive(box: JobBox) -> None:
     """A file name in no encoding at all reaches the program byte by byte."""
     box.worker()
     name = os.fsdecode(b"caf\xe9")
-    id = box.submit("--", "printf", "%s", name)
-    box.headgate("wait", str(id))
+    id = box.finished("--", "printf", "%s", name)
     path = Path(f"{box.path}.logs", f"{id}.1.log")
     assert path.read_bytes() == b"caf\xe9"
 

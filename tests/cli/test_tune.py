@@ -12,15 +12,10 @@ import pytest
 from headgate.config import load
 from headgate.config.template import TEMPLATE
 from headgate.core.display.snapshots import PoolStatus
-from tests.cli.golden.compare import Ask, asking, check
+from tests.cli.golden.compare import Ask, check
 from tests.support import HEADGATE, LONG, Box
 
 OPUS = "anthropic/claude-opus-4-6"
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(capsys)
 
 
 def pool(box: Box, name: str) -> PoolStatus:
