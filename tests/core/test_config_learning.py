@@ -330,6 +330,7 @@ def test_a_wrong_value_is_refused_with_its_place(setting: str, problem: str) -> 
                 "https://",
                 "https://:443/v1",
                 "https://a b/",
+                "https://a/ b",
                 "https://a:0/",
                 "https://a:65536/",
                 "https://a:x/",
@@ -609,6 +610,7 @@ def test_all_mistakes_are_told_at_once() -> None:
             for kind, url, rest in (
                 ("json", "http://10.0.0.1/", ', used = "a", key_env = "K"'),
                 ("json", "HTTP://localhost.example.com/", ', used = "a", key_env = "K"'),
+                ("json", "http://mylocalhost/", ', used = "a", key_env = "K"'),
                 ("json", "http://[2001:db8::1]/", ', used = "a", key_env = "K"'),
                 ("json", "http://127.0.0.1.example.com", ', used = "a", key_env = "K"'),
                 ("umans", "http://gateway/usage", ', key_env = "K"'),
