@@ -1,4 +1,4 @@
-"""A world, a yard and a lab on SQLite; that the stores agree is what the machines test."""
+"""Fixtures on SQLite. The state machine tests compare both stores, so the examples need one."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
