@@ -136,8 +136,10 @@ def test_restoring_an_unknown_pool_makes_none(box: Box, ask: Ask) -> None:
         ("limits", "set", "host", "learn"),
         ("limits", "set", "a b", "1"),
         ("limits", "set", "host/x", "1"),
+        ("limits", "set", "a/\x1b[31m", "1"),
         ("limits", "cooldown", "host", "soon"),
         ("limits", "cooldown", "host", "nan"),
+        ("limits", "cooldown", "host", "999d"),
         ("pause", "host", "--for", "0"),
         ("pause", "host", "--for", "later"),
         ("pause", "host", "--note", "\x1b[31mred"),
@@ -158,6 +160,7 @@ def test_restoring_an_unknown_pool_makes_none(box: Box, ask: Ask) -> None:
         ("report", "host", "usage", "--in-use", "3", "--limit", "0"),
         ("report", "host", "usage", "--in-use", "3", "--retry-after", "3"),
         ("pause", "a/"),
+        ("resume", "/"),
     ],
 )
 def test_bad_input_changes_nothing(box: Box, ask: Ask, words: tuple[str, ...]) -> None:

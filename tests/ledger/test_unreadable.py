@@ -242,7 +242,7 @@ def worlds(folder: str, scene: Scene) -> tuple[Lab, Lab]:
 @pytest.mark.parametrize("kind", sorted(SCENES))
 @given(data=st.data(), steps=STEPS)
 @settings(
-    max_examples=25,
+    max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
@@ -474,7 +474,7 @@ def test_a_cursor_that_cannot_be_read_goes_on_from_now(lab: Lab, cursor: str) ->
 
 
 @pytest.mark.parametrize(
-    "text", ["", "5", "x y", "[1]", '["a",2]', "[99999999999999,9999]#00000000"]
+    "text", ["", "5", "x y", "05 5", "[1]", '["a",2]', "[99999999999999,9999]#00000000"]
 )
 def test_a_reset_that_cannot_be_read_makes_no_refusal_stale(lab: Lab, text: str) -> None:
     """A refusal counts, as if nobody had set the limit."""
