@@ -16,16 +16,11 @@ from headgate.cli.shared import terminal
 from headgate.core.display import json_shapes
 from headgate.core.display.snapshots import Event, PoolStatus, UpstreamStatus
 from headgate.core.times import Ms, Seconds
-from tests.cli.golden.compare import Ask, asking, check, timeless
+from tests.cli.golden.compare import Ask, check, timeless
 from tests.support import LONG, Box, Program, until
 
 NOON = Seconds(1_700_000_000.0)
 PLAIN = terminal.Pen()
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(capsys)
 
 
 class Provider:

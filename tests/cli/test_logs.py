@@ -28,8 +28,7 @@ def box(tmp_path: Path) -> Iterator[JobBox]:
 
 def _wrote(box: JobBox, text: str, *words: str) -> str:
     """A job that has written something and ended."""
-    id = box.submit(*words, "--", "printf", "%s", text)
-    box.headgate("wait", str(id))
+    id = box.finished(*words, "--", "printf", "%s", text)
     return str(id)
 
 

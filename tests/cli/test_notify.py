@@ -4,13 +4,8 @@ import json
 
 import pytest
 
-from tests.cli.golden.compare import Ask, asking
+from tests.cli.golden.compare import Ask
 from tests.support import Box
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(capsys)
 
 
 @pytest.fixture

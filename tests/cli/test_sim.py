@@ -11,13 +11,8 @@ from argparse import ArgumentParser, Namespace
 
 import pytest
 
-from tests.cli.golden.compare import Ask, asking
+from tests.cli.golden.compare import Ask
 from tests.support import HEADGATE, Box
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(capsys)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headgate.core.display import json_shapes
-from tests.cli.golden.compare import Ask, asking
+from tests.cli.golden.compare import Ask
 from tests.support import HEADGATE, STEADY
 from tests.work.conftest import JobBox
 
@@ -24,11 +24,6 @@ def box(tmp_path: Path) -> Iterator[JobBox]:
     box.config("")
     yield box
     box.close()
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(capsys)
 
 
 def _submitted(box: JobBox) -> int:
@@ -130,8 +125,7 @@ def test_the_environment_of_the_submitter_is_not_kept(box: JobBox) -> None:
 def test_what_is_kept_is_closed_to_others(box: JobBox) -> None:
     """Commands and logs are readable by their owner alone."""
     box.worker()
-    id = box.submit("--", "echo", "hello")
-    box.headgate("wait", str(id))
+    id = box.finished("--", "echo", "hello")
     log = Path(box.headgate("logs", str(id), "--path").strip())
     modes = [stat.S_IMODE(path.stat().st_mode) for path in (box.path, log, log.parent)]
     assert modes == [0o600, 0o600, 0o700]
@@ -141,17 +135,11 @@ def test_what_is_kept_is_closed_to_others(box: JobBox) -> None:
     "words, message",
     [
         (["--after", "x", "--", "true"], "bad --after 'x': expected the id of a job"),
-        (["--after", "0", "--", "true"], "bad --after '0': expected the id of a job"),
-        (["--after", "-1", "--", "true"], "bad --after '-1': expected the id of a job"),
         (["--after", "9" * 30, "--", "true"], "bad --after"),
         (["--after", "99", "--", "true"], "bad --after 99: there is no such job"),
-        (["--after", "99,98", "--", "true"], "bad --after 99, 98: there is no such job"),
         (["--env", "FOO", "--", "true"], "bad --env 'FOO': expected NAME=VALUE"),
         (["--env", "=x", "--", "true"], "bad --env '': expected NAME=VALUE"),
-        (["--env", "1A=x", "--", "true"], "bad --env '1A': expected NAME=VALUE"),
-        (["--env", "A B=x", "--", "true"], "bad --env 'A B': expected NAME=VALUE"),
         (["--expires", "soon", "--", "true"], "bad expires 'soon': expected a time such as"),
-        (["--expires", "-5", "--", "true"], "bad expires '-5'"),
         (["-p", "high", "--", "true"], "bad priority 'high'"),
         (["--weight", "0", "--", "true"], "bad weight '0'"),
         (["--weight", "9", "--", "true"], "weight 9 can never fit into pool host"),
@@ -164,11 +152,9 @@ def test_what_is_kept_is_closed_to_others(box: JobBox) -> None:
         (["--since", "12", "--", "true"], "bad since '12'"),
         (["--name", "a\nb", "--", "true"], "bad name 'a\\nb': expected one printable line"),
         (["--task", "\x1b[31m", "--", "true"], "bad task '\\x1b[31m'"),
-        (["--name", "x" * 201, "--", "true"], "of at most 200 characters"),
         (["-m", "a b", "--", "true"], "bad key 'a b': expected PROVIDER/MODEL"),
         (["-m", "a/b,,c/d", "--", "true"], "bad key ''"),
         (["--", ""], "no program given"),
-        (["--"], "give either a program"),
         ([], "give either a program"),
         (["--batch", "-", "--", "true"], "give either a program"),
         (["--batch", "/not/there"], "cannot read /not/there: No such file or directory"),
@@ -256,13 +242,9 @@ MISTAKES = [
     ('{"comand": ["true"]}', "'comand': unknown; allowed here: command, key, model"),
     ("nonsense", "no JSON: Expecting value at column 1"),
     ('{"command": ["true"', "no JSON: "),
-    ("[" * 100_000, "no JSON: "),
     ('{"weight": ' + "9" * 5_000 + "}", "no JSON: "),
     ("[1]", "found [1], expected an object with a command"),
-    ("null", "found None, expected an object with a command"),
     ("{}", "bad command None: expected a list of words, or a line for sh"),
-    ('{"command": []}', "bad command []"),
-    ('{"command": " "}', "bad command ' '"),
     ('{"command": ["a", 1]}', "bad command ['a', 1]"),
     ('{"command": [""]}', "no program given"),
     ('{"command": ["a", "b\\u0000"]}', "bad command: 'b\\x00' is no text"),
@@ -274,13 +256,11 @@ MISTAKES = [
     ('{"command": ["a"], "env": {"K": "s3cret", "A": 1}}', "bad env 'A': 1 is no text"),
     ('{"command": ["a"], "env": ["A=1"]}', "bad env ['A=1']: expected an object of texts"),
     ('{"command": ["a"], "env": {"A": "s3cret\\u0000"}}', "bad --env A: its value is no text"),
-    ('{"command": ["a"], "env": {"A": "\\ud800"}}', "bad --env A: its value is no text"),
     ('{"command": ["a"], "env": {"": "x"}}', "bad --env '': expected NAME=VALUE"),
     ('{"command": ["a"], "hold": "no"}', "bad hold 'no': expected true or false"),
     ('{"command": ["a"], "park": 0}', "bad park 0: expected true or false"),
     ('{"command": ["a"], "escalate": "x"}', "bad escalate 'x': expected true or false"),
     ('{"command": ["a"], "after": ["later"]}', "bad --after 'later': expected the id of a job"),
-    ('{"command": ["a"], "after": {"a": 1}}', "bad --after {'a': 1}"),
     ('{"command": ["a"], "models": {"a": 1}}', "bad models {'a': 1}: expected PROVIDER/MODEL"),
     ('{"command": ["a"], "weight": true}', "bad weight True"),
     ('{"command": ["a"], "priority": 1.5}', "bad priority 1.5"),
@@ -350,8 +330,7 @@ def test_names_that_are_no_text_survive(box: JobBox) -> None:
     """A file name in no encoding at all reaches the program byte by byte."""
     box.worker()
     name = os.fsdecode(b"caf\xe9")
-    id = box.submit("--", "printf", "%s", name)
-    box.headgate("wait", str(id))
+    id = box.finished("--", "printf", "%s", name)
     path = Path(f"{box.path}.logs", f"{id}.1.log")
     assert path.read_bytes() == b"caf\xe9"
 

@@ -12,15 +12,10 @@ import pytest
 from headgate.config import load
 from headgate.config.template import TEMPLATE
 from headgate.core.display.snapshots import PoolStatus
-from tests.cli.golden.compare import Ask, asking, check
+from tests.cli.golden.compare import Ask, check
 from tests.support import HEADGATE, LONG, Box
 
 OPUS = "anthropic/claude-opus-4-6"
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
-    return asking(capsys)
 
 
 def pool(box: Box, name: str) -> PoolStatus:
@@ -137,16 +132,12 @@ def test_restoring_an_unknown_pool_makes_none(box: Box, ask: Ask) -> None:
     "words",
     [
         ("limits", "set", "host", "0"),
-        ("limits", "set", "host", "-3"),
         ("limits", "set", "host", "many"),
         ("limits", "set", "host", "learn"),
-        ("limits", "set", "host", "9" * 5000),
         ("limits", "set", "a b", "1"),
-        ("limits", "set", "", "1"),
         ("limits", "set", "host/x", "1"),
         ("limits", "set", "a/\x1b[31m", "1"),
         ("limits", "cooldown", "host", "soon"),
-        ("limits", "cooldown", "host", "-1"),
         ("limits", "cooldown", "host", "nan"),
         ("limits", "cooldown", "host", "999d"),
         ("pause", "host", "--for", "0"),
@@ -154,30 +145,19 @@ def test_restoring_an_unknown_pool_makes_none(box: Box, ask: Ask) -> None:
         ("pause", "host", "--note", "\x1b[31mred"),
         ("pause", "host", "--note", "x" * 201),
         ("report", "host", "overload"),
-        ("report", "host", "\x1b[31m"),
-        ("report", "host", "9" * 5000),
-        ("report", "host", ""),
         ("report", "a b", "overloaded"),
         ("report", "host", "overloaded", "--retry-after", "-1"),
         ("report", "host", "overloaded", "--retry-after", "nan"),
-        ("report", "host", "overloaded", "--retry-after", "inf"),
-        ("report", "host", "overloaded", "--retry-after", "soon\n"),
         ("report", "host", "overloaded", "--in-use", "3"),
         ("report", "host", "overloaded", "--limit", "3"),
         ("report", "host", "accepted", "--retry-after", "3"),
-        ("report", "host", "overloaded", "--note", "\x1b[31mred"),
         ("report", "host", "overloaded", "--note", "two\nlines"),
-        ("report", "host", "overloaded", "--note", "x" * 201),
         ("report", "host", "usage"),
         ("report", "host", "usage", "--limit", "3"),
         ("report", "host", "usage", "--in-use", "nan"),
-        ("report", "host", "usage", "--in-use", "-1"),
-        ("report", "host", "usage", "--in-use", "1e3"),
         ("report", "host", "usage", "--in-use", "1000001"),
-        ("report", "host", "usage", "--in-use", "9" * 5000),
         ("report", "host", "usage", "--in-use", "٣"),
         ("report", "host", "usage", "--in-use", "3", "--limit", "0"),
-        ("report", "host", "usage", "--in-use", "3", "--limit", "many"),
         ("report", "host", "usage", "--in-use", "3", "--retry-after", "3"),
         ("pause", "a/"),
         ("resume", "/"),

@@ -806,14 +806,14 @@ def test_answers(case: Case) -> None:
     assert classify(response._replace(body=str(response.body).encode()), NOW) == found
 
 
-@pytest.mark.parametrize("rule", ANSWERS, ids=[rule.name for rule in ANSWERS])
-def test_every_rule_is_needed(rule: Rule) -> None:
+def test_every_rule_is_needed() -> None:
     """Without any one rule some answer is read differently."""
-    others = [other for other in BUILTIN if other is not rule]
-    assert any(
-        _plain(classify(answer(case), NOW, others)) != _plain(classify(answer(case), NOW))
-        for case in CASES
-    )
+    answers = [(answer(case), _plain(classify(answer(case), NOW))) for case in CASES]
+    for rule in ANSWERS:
+        others = [other for other in BUILTIN if other is not rule]
+        assert any(
+            _plain(classify(response, NOW, others)) != signal for response, signal in answers
+        ), rule.name
 
 
 def _plain(signal: Signal | None) -> Signal | None:
@@ -1223,11 +1223,11 @@ def test_own_rules_never_raise_but_when_read(value: object, response: Response, 
     ],
     ids=range(20),
 )
-@pytest.mark.parametrize("status", [200, 429, 503])
-def test_hostile_bodies_come_to_an_end(body: str | bytes, status: int) -> None:
-    """However long, deep or broken a body is, it is judged at once."""
-    found = classify(Response(status, {"retry-after": str(body)[:70_000]}, body), NOW)
-    assert found is None or found.kind in KINDS
+def test_hostile_bodies_come_to_an_end(body: str | bytes) -> None:
+    """However long, deep or broken a body is, it is judged at once, whatever its status."""
+    for status in (200, 429, 503):
+        found = classify(Response(status, {"retry-after": str(body)[:70_000]}, body), NOW)
+        assert found is None or found.kind in KINDS
 
 
 def test_none_is_no_kind() -> None:

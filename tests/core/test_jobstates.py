@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -66,20 +65,21 @@ def job(state: State, spec: Spec = SPEC) -> Job:
     )
 
 
-@pytest.mark.parametrize("state, event", list(product(State, JobEvent)))
-def test_every_event_in_every_state(state: State, event: JobEvent) -> None:
+@pytest.mark.parametrize("state", State)
+def test_every_event_in_every_state(state: State) -> None:
     """What the table knows leads where it says; anything else is refused, and names both."""
-    step = TRANSITIONS.get((state, event))
-    if step is None:
-        with pytest.raises(InternalError, match=rf"{state.name} .* {event.name} "):
-            change(job(state), event, NOW, WHY)
-        return
-    assert transition(state, event) is step
-    after = change(job(state), event, NOW, WHY)
-    assert after.state is step.to
-    _check_effects(job(state), after, step.effects)
-    _check_time(after)
-    _check_reason(after)
+    for event in JobEvent:
+        step = TRANSITIONS.get((state, event))
+        if step is None:
+            with pytest.raises(InternalError, match=rf"{state.name} .* {event.name} "):
+                change(job(state), event, NOW, WHY)
+            continue
+        assert transition(state, event) is step
+        after = change(job(state), event, NOW, WHY)
+        assert after.state is step.to, event
+        _check_effects(job(state), after, step.effects)
+        _check_time(after)
+        _check_reason(after)
 
 
 def _check_effects(before: Job, after: Job, effects: tuple[Effect, ...]) -> None:

@@ -27,9 +27,7 @@ globs = st.builds("{}/{}".format, providers | st.just("*"), wild_models)
 @pytest.mark.parametrize(
     "text, key",
     [
-        ("anthropic/claude-opus-4-6", "anthropic/claude-opus-4-6"),
         ("  anthropic/claude-opus-4-6\n", "anthropic/claude-opus-4-6"),
-        ("Anthropic/claude-opus-4-6", "anthropic/claude-opus-4-6"),
         ("OpenAI/GPT-5", "openai/GPT-5"),
         ("openrouter/anthropic/claude-opus-4", "openrouter/anthropic/claude-opus-4"),
         ("anthropic/claude-sonnet-4[1m]", "anthropic/claude-sonnet-4[1m]"),
@@ -49,31 +47,21 @@ def test_a_key_is_trimmed_and_its_provider_lowered(text: str, key: str) -> None:
     "text, hint",
     [
         ("", "run without -m"),
-        ("   ", "run without -m"),
         ("anthropic", "PROVIDER/MODEL"),
         ("anthropic/", "PROVIDER/MODEL"),
         ("/claude-opus-4-6", "PROVIDER/MODEL"),
-        ("/", "PROVIDER/MODEL"),
         ("anthropic/claude-opus-*", "wildcards belong in the name of a pool"),
         ("anthropic/claude-opus-?", "wildcards belong in the name of a pool"),
         ("*/claude-opus-4-6", "wildcards belong in the name of a pool"),
         ("host/x", "'host' is the machine's pool"),
         ("HOST/x", "'host' is the machine's pool"),
         ("my provider/x", "a provider is letters"),
-        ("anthropic /x", "a provider is letters"),
         ("-x/y", "a provider is letters"),
-        ("a,b/x", "a provider is letters"),
-        ("a=b/x", "a provider is letters"),
-        ("a\0b/x", "a provider is letters"),
         ("prövider/x", "a provider is letters"),
         ("a/claude opus", "cannot contain ' '"),
-        ("a/ x", "cannot contain ' '"),
-        ("a/claude\topus", r"cannot contain '\\t'"),
         ("a/claude\nopus", r"cannot contain '\\n'"),
         ("a/x\u00a0y", "cannot contain"),
-        ("a/x\0y", r"cannot contain '\\x00'"),
         ("a/x\x1b[31my", r"cannot contain '\\x1b'"),
-        ("a/x\x7fy", r"cannot contain '\\x7f'"),
         ("a/x\u202ey", r"cannot contain '\\u202e'"),
         ("a/x\ud800y", r"cannot contain '\\ud800'"),
         ("a/x,y", "cannot contain ','"),
@@ -83,7 +71,6 @@ def test_a_key_is_trimmed_and_its_provider_lowered(text: str, key: str) -> None:
         ("a/x'y", "cannot contain"),
         ('a/x"y', "cannot contain"),
         ("a/x\\y", "cannot contain"),
-        ("a/" + "x" * 9_998, "10000 characters, at most 200"),
         ("a/" + "x" * 199, "201 characters, at most 200"),
     ],
 )
@@ -97,7 +84,10 @@ def test_a_bad_key_is_a_clear_error(text: str, hint: str) -> None:
     assert len(message) < 400
 
 
-@pytest.mark.parametrize("value", [None, 5, 1.5, True, b"a/b", ["a/b"], {"a": "b"}])
+@pytest.mark.parametrize(
+    "value",
+    [None, 5, b"a/b"],
+)
 @pytest.mark.parametrize("parse", [parse_key, parse_pattern])
 def test_only_text_is_a_key_or_a_pattern(parse: Callable[[object], str], value: object) -> None:
     """Anything but text is refused with the type that was found."""
@@ -137,13 +127,10 @@ def test_any_text_is_a_key_or_a_usage_error(text: str) -> None:
     [
         ("host", "host"),
         (" HOST ", "host"),
-        ("Anthropic", "anthropic"),
         ("*", "*"),
         ("open*", "open*"),
         ("Anthropic/Claude-*", "anthropic/Claude-*"),
-        ("*/claude-opus-*", "*/claude-opus-*"),
         ("a?c/x?", "a?c/x?"),
-        ("openrouter/anthropic/*", "openrouter/anthropic/*"),
         ("a/sonnet[1m]", "a/sonnet[1m]"),
     ],
 )
@@ -156,18 +143,12 @@ def test_a_pattern_is_normalised(text: str, pattern: str) -> None:
     "text, hint",
     [
         ("", "expected host, a PROVIDER, or PROVIDER/MODEL"),
-        ("  ", "expected host, a PROVIDER, or PROVIDER/MODEL"),
         ("a/", "expected host, a PROVIDER, or PROVIDER/MODEL"),
-        ("/x", "expected host, a PROVIDER, or PROVIDER/MODEL"),
         ("host/x", "'host' stands alone"),
-        ("host/*", "'host' stands alone"),
         ("a b", "a provider is letters"),
-        ("a,b", "a provider is letters"),
-        ("a=4", "a provider is letters"),
         ("[ab]/x", "a provider is letters"),
         ("a/x y", "cannot contain ' '"),
         ("a/x,y", "cannot contain ','"),
-        ("a/x=4", "cannot contain '='"),
         ("a/x\x1by", r"cannot contain '\\x1b'"),
         ("*" * 10_000, "10000 characters, at most 200"),
     ],
@@ -198,19 +179,16 @@ def test_parsing_a_pattern_twice_changes_nothing(text: str) -> None:
         # exact
         ("anthropic/claude-opus-4-6", "anthropic/claude-opus-4-6", True),
         ("anthropic/claude-opus-4-6", "anthropic/claude-opus-4-65", False),
-        ("anthropic/claude-opus-4-6", "anthropic/xclaude-opus-4-6", False),
         ("anthropic/claude-opus-4-6", "openai/claude-opus-4-6", False),
         ("anthropic/Claude", "anthropic/claude", False),
         # a whole provider
         ("anthropic", "anthropic/claude-opus-4-6", True),
         ("anthropic", "anthropic/x/y", True),
         ("anthropic", "anthropic2/x", False),
-        ("anthropic", "my-anthropic/x", False),
         ("anthropic", "openrouter/anthropic", False),
         # globs
         ("anthropic/claude-opus-*", "anthropic/claude-opus-4-6", True),
         ("anthropic/claude-opus-*", "anthropic/claude-opus-", True),
-        ("anthropic/claude-opus-*", "anthropic/claude-sonnet-4", False),
         ("anthropic/claude-opus-*", "bedrock/claude-opus-4-6", False),
         ("*/claude-opus-*", "bedrock/claude-opus-4-6", True),
         ("*/claude-opus-*", "openrouter/anthropic/claude-opus-4", False),
@@ -229,23 +207,17 @@ def test_parsing_a_pattern_twice_changes_nothing(text: str) -> None:
         # brackets and the signs of regular expressions stand for themselves
         ("a/sonnet[1m]", "a/sonnet[1m]", True),
         ("a/sonnet[1m]", "a/sonnet1", False),
-        ("a/sonnet[1m]", "a/sonnetm", False),
         ("a/*[1m]", "a/sonnet[1m]", True),
         ("a/x.y", "a/x.y", True),
-        ("a/x.y", "a/x-y", False),
         ("a.b/x", "acb/x", False),
         ("a/x+", "a/xx", False),
         ("a/x+", "a/x+", True),
-        ("a/(x)", "a/x", False),
-        ("a/^x$", "a/x", False),
         ("a/^x$", "a/^x$", True),
-        ("a/x{2}", "a/xx", False),
         # host
         ("host", "a/x", True),
         ("host", NO_KEY, True),
         ("*", NO_KEY, False),
         ("a", NO_KEY, False),
-        ("h*", NO_KEY, False),
         ("*/*", NO_KEY, False),
     ],
 )

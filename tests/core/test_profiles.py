@@ -242,6 +242,11 @@ def test_a_session_is_gone_on_with(argv: list[str], expected: list[str] | None) 
     assert resume(find(argv, ALL), argv, ID) == expected
 
 
+def test_a_command_line_without_a_program_is_not_gone_on_with() -> None:
+    """Where no program is named, there is nothing to give the session to."""
+    assert resume(find(["claude"], ALL), [], ID) is None
+
+
 @pytest.mark.parametrize("session", ["", "-x", "--dangerously-skip-permissions", "a b", "a\n", "é"])
 def test_what_is_no_session_id_becomes_no_argument(session: str) -> None:
     """An id that could be taken for an option, or is none, resumes nothing."""

@@ -29,13 +29,9 @@ LONGEST = 366 * DAY
     "value, ms",
     [
         ("2s", 2_000),
-        ("500ms", 500),
         ("1m30s", 90_000),
-        ("1h", 3_600_000),
-        ("2d", 2 * DAY),
         ("1d2h3m4s5ms", 93_784_005),
         ("1.5h", 5_400_000),
-        ("0.5s", 500),
         (" 2 s ", 2_000),
         ("1H 30M", 5_400_000),
         ("30", 30_000),
@@ -43,8 +39,6 @@ LONGEST = 366 * DAY
         (30, 30_000),
         (0.25, 250),
         (0, 0),
-        ("0", 0),
-        ("0s", 0),
         ("1.4ms", 1),
         ("1.6ms", 2),
         (0.0004, 0),
@@ -61,9 +55,9 @@ def test_a_duration_is_read_in_milliseconds(value: object, ms: int) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        *("", " ", "1x", "x", "s", "1s2", "1s x", "1..5s", ".s", "1,5s", "--1", "1s-", "ms1", "½s"),
-        *("-1", "-1s", "-0.5", "nan", "NaN", "forever", "1e", "0x10", "1s\0", "1\x1bs"),
-        *(-1, -0.001, math.nan, -math.inf, True, False, None, b"1s", [1], (1,), {"s": 1}, 1j),
+        *("", "1x", "s", "1s2", "1..5s", "1,5s", "½s"),
+        *("-1", "-1s", "nan", "0x10", "1s\0"),
+        *(-0.0001, math.nan, -math.inf, True, None, b"1s"),
     ],
 )
 def test_junk_is_no_duration(value: object) -> None:
@@ -73,10 +67,7 @@ def test_junk_is_no_duration(value: object) -> None:
     assert str(caught.value).isprintable()
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["367d", "9999999999h", "inf", "infinity", "1e300", "9" * 400, math.inf, 1e300, 10**30],
-)
+@pytest.mark.parametrize("value", ["367d", "inf", "1e300", "9" * 400, math.inf, 10**30])
 def test_a_duration_ends_at_a_leap_year(value: object) -> None:
     """More than 366 days is refused, however much more it is."""
     with pytest.raises(UsageError, match="at most 366d"):
@@ -108,7 +99,6 @@ def test_any_value_is_a_duration_or_a_usage_error(value: object) -> None:
         (850, "850ms"),
         (1_000, "1s"),
         (4_200, "4.2s"),
-        (4_000, "4s"),
         (9_990, "10s"),
         (59_400, "59s"),
         (59_600, "1m"),
@@ -146,7 +136,6 @@ def test_short_round_durations_come_back_exactly(ms: int) -> None:
         (" Normal ", 0),
         ("BACKGROUND", -10),
         (7, 7),
-        (-7, -7),
         ("7", 7),
         ("+7", 7),
         ("-7", -7),
@@ -162,8 +151,8 @@ def test_a_priority_is_a_name_or_a_number(value: object, number: int) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        *("", "high", "1.0", "1e3", "--1", "1 2", "1000001", "9" * 5_000, "interactive\0"),
-        *(1.0, math.nan, True, False, 1_000_001, -1_000_001, 10**400, b"1", ["normal"]),
+        *("", "high", "1.0", "1000001", "9" * 5_000),
+        *(1.0, True, 1_000_001, -1_000_001, 10**400, b"1"),
     ],
 )
 def test_a_bad_priority_is_refused(value: object) -> None:
@@ -174,15 +163,7 @@ def test_a_bad_priority_is_refused(value: object) -> None:
 
 @pytest.mark.parametrize(
     "number, cls",
-    [
-        (1_000_000, "interactive"),
-        (10, "interactive"),
-        (9, "normal"),
-        (0, "normal"),
-        (-9, "normal"),
-        (-10, "background"),
-        (-1_000_000, "background"),
-    ],
+    [(10, "interactive"), (9, "normal"), (-9, "normal"), (-10, "background")],
 )
 def test_a_number_belongs_to_a_class(number: int, cls: str) -> None:
     """Ten and above is interactive, minus ten and below background, the rest normal."""
@@ -204,7 +185,7 @@ def test_a_higher_number_is_never_of_a_lower_class(one: int, other: int) -> None
 
 @pytest.mark.parametrize(
     "value, number",
-    [(1, 1), (4, 4), ("4", 4), (" 4 ", 4), ("+4", 4), ("007", 7), (1_000_000, 1_000_000)],
+    [(1, 1), ("4", 4), (" 4 ", 4), ("+4", 4), ("007", 7), (1_000_000, 1_000_000)],
 )
 def test_limits_and_weights_are_whole_numbers(value: object, number: int) -> None:
     """A limit and a weight are whole numbers from one, as a number or as text."""
@@ -212,20 +193,20 @@ def test_limits_and_weights_are_whole_numbers(value: object, number: int) -> Non
     assert parse_weight(value) == number
 
 
-_NO_SEATS = [
-    *("", " ", "four", "4.0", "-1", "1e3", "4 4", "0x4", "4\0", "9" * 13, "9" * 5_000, "auto"),
-    *(-1, 4.0, math.nan, math.inf, True, False, None, b"4", [4], 1_000_001, 10**400),
-]
-
-
-@pytest.mark.parametrize("value", [0, "0", *_NO_SEATS])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(0, "0", "", "four", "4.0", "-1", "9" * 13, "9" * 5_000),
+        *(-1, 4.0, True, None, 1_000_001, 10**400),
+    ],
+)
 def test_a_bad_limit_is_refused(value: object) -> None:
     """What is no whole number of seats is refused, with the word the caller has for it."""
     with pytest.raises(UsageError, match=r"bad reserve .* from 1 to 1000000"):
         parse_limit(value, "reserve")
 
 
-@pytest.mark.parametrize("value", [0, "0", *_NO_SEATS])
+@pytest.mark.parametrize("value", [0, "four", 4.0, 1_000_001])
 def test_a_bad_weight_is_refused(value: object) -> None:
     """Work weighs at least one seat, in whole seats."""
     with pytest.raises(UsageError, match=r"bad weight .* from 1 to 1000000"):
@@ -260,8 +241,6 @@ def test_an_absurdly_long_number_is_a_usage_error(parse: Callable[[object], int]
     [
         (None, ""),
         ("", ""),
-        ("   ", ""),
-        ("oracle-2", "oracle-2"),
         ("  fix #12\n", "fix #12"),
         ("größe 模型 🚀", "größe 模型 🚀"),
         ("'; DROP TABLE lease; --", "'; DROP TABLE lease; --"),
@@ -276,8 +255,8 @@ def test_a_task_is_one_printable_line(value: object, task: str) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        *("a\nb", "a\tb", "a\0b", "a\x1b[2Jb", "a\rb", "a\x7fb", "a\x85b", "a\u2028b", "a\u202eb"),
-        *("a\u200bb", "a\ud800b", "a\ufeffb", "x" * 201, "x" * 10_000, 5, True, b"x", ["x"], 1.5),
+        *("a\nb", "a\0b", "a\x1b[2Jb", "a\x7fb", "a\u202eb"),
+        *("a\u200bb", "a\ud800b", "x" * 201, "x" * 10_000, 5, b"x"),
     ],
 )
 def test_a_hostile_task_is_refused(value: object) -> None:

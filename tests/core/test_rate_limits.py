@@ -254,10 +254,7 @@ def test_a_correction_never_makes_room(left: int, tokens_left: int, charged: int
     "text",
     [
         "x",
-        "[",
         "null",
-        "7",
-        '"a"',
         '"ab"',
         "[1, 2]",
         "[1, [[2]]]",
@@ -265,7 +262,6 @@ def test_a_correction_never_makes_room(left: int, tokens_left: int, charged: int
         '["a"]',
         "[1, [], 0, 0, 0]",
         '[1, [["a", 1, 1]]]',
-        "{}",
         '{"a": 1}',
         "[" * 100_000,
     ],

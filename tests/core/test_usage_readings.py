@@ -336,7 +336,7 @@ def right(account: Account) -> float:
 
 
 @pytest.mark.parametrize("foreign", [0, 4])
-@pytest.mark.parametrize("lag", [0, 200, 600, 1_200, 2_000])
+@pytest.mark.parametrize("lag", [0, 600, 2_000])
 def test_the_lag_is_found(lag: int, foreign: int) -> None:
     """What is learned is at or above the truth, whoever else uses the account."""
     account = Account(lag, foreign)
@@ -398,11 +398,7 @@ def spoiled(**changes: Any) -> str:  # noqa: ANN401 - anything at all
     "text",
     [
         "x",
-        "[",
         "null",
-        "7",
-        '"abc"',
-        "{}",
         '{"at": 1}',
         '["a"]',
         "[1, 1, []]",

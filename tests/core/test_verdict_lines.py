@@ -380,11 +380,11 @@ def test_lines(case: Case) -> None:
     assert read(case, "") == case.signal
 
 
-@pytest.mark.parametrize("rule", LINES, ids=[rule.name for rule in LINES])
-def test_every_rule_is_needed(rule: Rule) -> None:
+def test_every_rule_is_needed() -> None:
     """Without any one rule some line is read differently."""
-    others = tuple(other for other in BUILTIN if other is not rule)
-    assert any(read(case, case.profile, others) != case.signal for case in CASES)
+    for rule in LINES:
+        others = tuple(other for other in BUILTIN if other is not rule)
+        assert any(read(case, case.profile, others) != case.signal for case in CASES), rule.name
 
 
 NOTHING = [

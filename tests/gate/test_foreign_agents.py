@@ -324,8 +324,20 @@ def test_a_foreign_agent_that_uses_headgate_is_one(field: Field) -> None:
     assert field.count(field.ours()) == 1
 
 
-@pytest.mark.parametrize("error", [psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess])
-@pytest.mark.parametrize("method", ["cmdline", "parent", "environ", "status", "is_running"])
+@pytest.mark.parametrize(
+    "method, error",
+    [
+        ("cmdline", psutil.AccessDenied),
+        ("cmdline", psutil.NoSuchProcess),
+        ("cmdline", psutil.ZombieProcess),
+        ("parent", psutil.NoSuchProcess),
+        ("parent", psutil.AccessDenied),
+        ("environ", psutil.AccessDenied),
+        ("environ", psutil.ZombieProcess),
+        ("status", psutil.NoSuchProcess),
+        ("is_running", psutil.NoSuchProcess),
+    ],
+)
 def test_processes_that_cannot_be_looked_at(
     field: Field,
     monkeypatch: pytest.MonkeyPatch,

@@ -222,7 +222,7 @@ def test_words_that_are_none(open_gate: Opener) -> None:
     lease.release()
 
 
-@pytest.mark.parametrize("long", ["1000d", 40_000_000, 1e300, float("inf")])
+@pytest.mark.parametrize("long", ["1000d", float("inf")])
 def test_no_wait_is_longer_than_a_day(open_gate: Opener, long: float | str) -> None:
     """However long upstream asks to be left alone, it is asked again after a day."""
     gate = open_gate()

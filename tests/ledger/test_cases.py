@@ -1,8 +1,7 @@
 """Small histories, each of which once went wrong or nearly did."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -18,8 +17,6 @@ from headgate.ledger.transaction.ledger import Ledger, PoolResolver
 from headgate.ledger.transaction.rows import Member
 from headgate.sim.simulated_liveness import SimulatedLiveness
 from headgate.store import Store
-from headgate.store.memory import MemoryStore
-from headgate.store.sqlite import SqliteStore
 from tests.ledger.test_machine import STEADY
 
 T = TypeVar("T")
@@ -89,18 +86,6 @@ class World:
 
     def use(self, name: str) -> int:
         return self.pool(name).in_use
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    def open_it(clock: Callable[[], int]) -> Store:
-        if request.param == "memory":
-            return MemoryStore(clock=clock)
-        return SqliteStore(tmp_path / "s.db", synchronous="OFF", clock=clock)
-
-    it = World(open_it)
-    yield it
-    it.store.close()
 
 
 def test_one_release_lets_one_in(world: World) -> None:

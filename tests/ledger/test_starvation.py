@@ -88,8 +88,8 @@ class Traffic:
 
 
 @pytest.mark.parametrize("weight", [1, 2])
-@pytest.mark.parametrize("limits", [{"a": 2, "*/x": 2}, {"a": 3, "*/x": 2}, {"a": 4, "*/x": 4}])
-@pytest.mark.parametrize("left, right", [(10, 10), (10, 11), (10, 95), (95, 10)])
+@pytest.mark.parametrize("limits", [{"a": 2, "*/x": 2}, {"a": 3, "*/x": 2}])
+@pytest.mark.parametrize("left, right", [(10, 11), (10, 95), (95, 10)])
 def test_who_needs_both_pools_is_served(
     limits: dict[str, int], left: int, right: int, weight: int
 ) -> None:

@@ -4,9 +4,6 @@ One less per incident, persisted, restored by hand; seats that rest; upstream's 
 before anybody is let in. Where that program's comments and code differed, the comments count.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from headgate.core.admission.pools import Declared
@@ -20,12 +17,10 @@ UMANS = Declared(limit=4, cooldown=Ms(0), adapt="step-down")
 GATED = UMANS._replace(usage=SOURCE._replace(every=Ms(1_000)))
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
-    it = Lab(request.param, tmp_path)
-    it.declare(umans=UMANS)
-    yield it
-    it.store.close()
+@pytest.fixture
+def lab(lab: Lab) -> Lab:
+    lab.declare(umans=UMANS)
+    return lab
 
 
 def ask(lab: Lab, since: int = 0, **more: str) -> int:

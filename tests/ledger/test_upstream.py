@@ -1,8 +1,5 @@
 """What is known of upstream beside its answers, told to real ledgers."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from headgate.core.admission.pools import Declared, UsageSource
@@ -24,14 +21,6 @@ from headgate.ledger.transaction.ledger import Ledger
 from tests.ledger.test_learning import HOUR, MINUTE, SECOND, SOURCE, Lab
 
 FUNCTION = UsageSource("python", call="(this program)")
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
-    it = Lab(request.param, tmp_path)
-    it.declare(a=Declared(limit=4, cooldown=Ms(0)))
-    yield it
-    it.store.close()
 
 
 def plain(lab: Lab) -> None:

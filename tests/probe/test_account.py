@@ -181,7 +181,7 @@ def test_the_url_may_have_any_part_of_the_path(base: str, path: str) -> None:
     assert server.seen[0][0] == path
 
 
-@pytest.mark.parametrize("key", ["", "m", "/", "a/", "a/\n", "a/\x1b[31m"])
+@pytest.mark.parametrize("key", ["", "m", "a/", "a/\x1b[31m"])
 def test_a_model_is_needed(key: str) -> None:
     """There is no request without one."""
     with pytest.raises(UsageError, match="bad -m"):

@@ -90,7 +90,6 @@ def test_every_migration_says_what_it_lives_with() -> None:
     "head",
     [
         "",
-        "-- More.\n",
         "-- lives with:\n",
         "-- lives with: three\n",
         "-- lives with: 0\n",

@@ -55,6 +55,12 @@ class JobBox(Box):
         """The id of a job that was submitted."""
         return int(self.headgate("submit", "-q", *words))
 
+    def finished(self, *words: str) -> int:
+        """The id of a job that was submitted and is done."""
+        id = self.submit(*words)
+        self.headgate("wait", str(id))
+        return id
+
     def job(self, id: int) -> dict[str, Any]:
         """All that is known of a job."""
         found: dict[str, Any] = json.loads(self.headgate("why", str(id), "--json"))

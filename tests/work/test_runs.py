@@ -57,11 +57,9 @@ def test_a_program_starts_in_its_folder_with_nothing_to_read(box: JobBox) -> Non
     box.worker()
     folder = box.folder / "with a space"
     folder.mkdir()
-    id = box.submit("--cwd", str(folder), "--", "sh", "-c", "pwd; cat; echo end")
-    box.headgate("wait", str(id))
+    id = box.finished("--cwd", str(folder), "--", "sh", "-c", "pwd; cat; echo end")
     assert box.log(id) == f"{folder}\nend\n"
-    id = box.submit("--", "pwd")
-    box.headgate("wait", str(id))
+    id = box.finished("--", "pwd")
     assert box.log(id).strip() == str(Path.cwd())
 
 
