@@ -11,7 +11,7 @@ from pathlib import Path
 
 from headgate.cli import OPTIONS, VERBS, parser_of
 from headgate.cli.shared.exit_codes import EXIT_CODES
-from headgate.config.fields import all_fields
+from headgate.config.key_descriptions import all_fields
 from headgate.core.environment import VARIABLES
 from headgate.core.events import EVENTS, ONLY_TOLD
 from headgate.core.notification_targets import USUAL

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.config.fields import FIELDS, ConfigKey, all_fields
+from headgate.config.key_descriptions import FIELDS, ConfigKey, all_fields
 from headgate.config.parsed_config import GRACE
 from headgate.config.template import TEMPLATE
 from headgate.core.admission.pools import COOLDOWN, LEARN, Declared, UsageSource

@@ -19,7 +19,7 @@ from headgate.sim.compare import GOVERNORS, ORACLE, Case, Score, run, score, sco
 from headgate.sim.plot import draw
 from headgate.sim.scenario import Agents, Scenario, built_in
 from headgate.sim.upstream import ProviderPlan
-from headgate.sim.world import Result
+from headgate.sim.virtual_time import Result
 from tests.cli.golden.compare import Ask, asking
 from tests.support import HEADGATE, Box
 
@@ -258,7 +258,7 @@ def test_a_picture_says_what_it_cannot_be(tmp_path: Path) -> None:
 def test_long_runs_are_thinned_for_the_picture(tmp_path: Path) -> None:
     """What shows is kept: every refusal, every move of the limit."""
     from headgate.sim.plot import _thinned
-    from headgate.sim.world import Point
+    from headgate.sim.virtual_time import Point
 
     points = [Point(n, 4 - (n > 5_001), n % 3, 4, n // 4_999) for n in range(9_000)]
     found = _thinned(points)

@@ -20,7 +20,7 @@ from headgate.errors import ConfigError
 from headgate.sim.compare import ORACLE, Case, Score, run
 from headgate.sim.scenario import FOLDER, KINDS, Agents, Scenario, built_in, load
 from headgate.sim.upstream import ProviderPlan
-from headgate.sim.world import Point
+from headgate.sim.virtual_time import Point
 
 KNOWN = built_in()
 SEED = 101

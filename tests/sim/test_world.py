@@ -16,7 +16,7 @@ from headgate.sim.compare import GOVERNORS, ORACLE, Case, run
 from headgate.sim.governors import Governor, Headgate, SimulatedJob
 from headgate.sim.scenario import Agents, Scenario, built_in
 from headgate.sim.upstream import ProviderAnswer, ProviderPlan, Upstream, Usage, at
-from headgate.sim.world import DELAY, Point, World
+from headgate.sim.virtual_time import DELAY, Point, World
 
 MINUTE = 60_000
 KNOWN = built_in()

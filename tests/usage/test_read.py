@@ -18,7 +18,7 @@ import pytest
 from headgate.core.admission.pools import UsageSource
 from headgate.core.answers.signals import Reading
 from headgate.core.times import Seconds
-from headgate.http_client import connection
+from headgate.http_client import deadline_socket
 from headgate.http_client.client import proxy_for
 from headgate.usage import Failed, read
 from headgate.usage.failed import explain
@@ -200,7 +200,7 @@ def test_a_slow_resolver(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_closed_connection_is_closed(serve: Serve) -> None:
     """The server is told so, although a forked process has the connection open too."""
     server = serve(Peer.hold)
-    link = connection.Connection(Seconds(10))
+    link = deadline_socket.Connection(Seconds(10))
     link.open(HOST, server.port)
     link.send(b"\r\n\r\n")
     until(lambda: server.heads)
@@ -420,7 +420,7 @@ def trusting(
 ) -> ssl.SSLContext:
     """The same, on a machine that trusts it."""
     context = ssl.create_default_context(cafile=str(tmp_path / "certificate.pem"))
-    monkeypatch.setattr(connection, "_context", lambda: context)
+    monkeypatch.setattr(deadline_socket, "_context", lambda: context)
     return certified
 
 

@@ -4,7 +4,7 @@ import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 from typing import Any
 
-from headgate.cli.shared import job_options
+from headgate.cli.shared import job_fields
 from headgate.cli.shared.job_verb import describe
 from headgate.cli.shared.open_gate import open_gate, print_json, say
 from headgate.cli.shared.options import add_about
@@ -31,7 +31,7 @@ def arguments(parser: ArgumentParser) -> None:
         "CMD stands for the one that it gets",
     )
     add_about(parser)
-    job_options.add_options(parser)
+    job_fields.add_options(parser)
     parser.add_argument(
         "--batch", metavar="FILE", help="submit many: a file with a job on each line, - for stdin"
     )
@@ -51,7 +51,7 @@ def run(args: Namespace) -> int:
         if args.batch:
             drafts = _batch(args.batch, gate)
         else:
-            drafts = [job_options.from_options(args, argv, gate)]
+            drafts = [job_fields.from_options(args, argv, gate)]
         if not drafts:
             say("nothing was submitted: there was no job in it")
             return 0
@@ -77,7 +77,7 @@ def _batch(name: str, gate: Gate) -> list[Draft]:
     try:
         which = 0 if name == "-" else name  # JSON is UTF-8, whatever the locale says of stdin
         with open(which, encoding="utf-8", closefd=bool(which)) as file:
-            return job_options.from_lines(file, gate)
+            return job_fields.from_lines(file, gate)
     except UnicodeDecodeError:
         raise UsageError(f"{name}: expected UTF-8 text, a line of JSON for each job") from None
     except OSError as error:

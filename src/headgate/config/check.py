@@ -9,9 +9,9 @@ from headgate.config.pool import judge_pool, read_defaults, read_pool
 from headgate.config.problems import Notes, each_table, read_table, wrong_at
 from headgate.core.admission.pools import DEFAULTS, Declared
 from headgate.core.agents.run_limits import JobPolicy
-from headgate.core.fields import TIME, Field, Fields
 from headgate.core.key_patterns import HOST, parse_pattern
 from headgate.core.quantities import parse_duration
+from headgate.core.table_fields import TIME, Field, Fields
 from headgate.core.times import Ms
 from headgate.errors import ConfigError, UsageError
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 from headgate.config.problems import Notes, read_table
 from headgate.core.agents.run_limits import JobPolicy, RunLimits, harmful_settings
-from headgate.core.fields import FLAG, Field, Fields, duration, flag, whole
 from headgate.core.quantities import LONGEST, parse_duration, parse_size, show_duration
+from headgate.core.table_fields import FLAG, Field, Fields, duration, flag, whole
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 

@@ -11,9 +11,9 @@ from headgate.config.error_text import Place, key_like, shown
 from headgate.config.problems import Notes, each_table, read_table
 from headgate.config.usage import in_the_clear, read_url, read_variable
 from headgate.core.events import KINDS
-from headgate.core.fields import Field, Fields, Refused, duration, nearest, spelled, whole
 from headgate.core.key_patterns import parse_pattern
 from headgate.core.notification_targets import ALL, APPRISE, WEBHOOK, NotifyTarget, Only, fits
+from headgate.core.table_fields import Field, Fields, Refused, duration, nearest, spelled, whole
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 

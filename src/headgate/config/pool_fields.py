@@ -5,7 +5,8 @@ import re
 from headgate.config.error_text import shown
 from headgate.config.problems import OF_HOST, SHARED, UPSTREAM
 from headgate.core.admission.pools import ADAPT, AUTO, LEARN, OFF, UNLIMITED
-from headgate.core.fields import (
+from headgate.core.quantities import CLASSES, parse_duration, parse_limit, parse_size
+from headgate.core.table_fields import (
     TIME,
     Field,
     Fields,
@@ -17,7 +18,6 @@ from headgate.core.fields import (
     pattern,
     whole,
 )
-from headgate.core.quantities import CLASSES, parse_duration, parse_limit, parse_size
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from headgate.config.error_text import Place, clip, dotted, hide, label, line_numbers, plain, shown
 from headgate.core.admission.pools import Declared
-from headgate.core.fields import Fields, nearest, read_fields
+from headgate.core.table_fields import Fields, nearest, read_fields
 
 _MOST_LINES = 20
 _LIKE_A_KEY = r"(?i)key|token|secret|passw|auth"

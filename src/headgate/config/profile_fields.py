@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from headgate.config.error_text import shown
-from headgate.core.fields import (
+from headgate.core.table_fields import (
     FLAG,
     Field,
     Fields,

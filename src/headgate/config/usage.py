@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from headgate.config.error_text import Place, key_like
 from headgate.config.problems import Notes, read_table
 from headgate.core.admission.pools import UsageSource
-from headgate.core.fields import Field, Fields, Refused, choice, duration, listed, spelled, whole
+from headgate.core.table_fields import (
+    Field,
+    Fields,
+    Refused,
+    choice,
+    duration,
+    listed,
+    spelled,
+    whole,
+)
 from headgate.core.times import Ms
 from headgate.core.urls import is_loopback, split_url
 from headgate.errors import UsageError

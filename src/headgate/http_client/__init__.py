@@ -11,7 +11,7 @@ Texts of errors have no key in them, nor any part of a URL but its host.
 """
 
 from headgate.http_client.client import connect, get, send
-from headgate.http_client.connection import Connection
+from headgate.http_client.deadline_socket import Connection
 from headgate.http_client.errors import Trouble, Unusable, explain
 from headgate.http_client.exchange import Response, events
 

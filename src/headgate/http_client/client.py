@@ -7,7 +7,7 @@ loopback addresses go without. `http_proxy` is not used: the key would be shown 
 from collections.abc import Mapping
 
 from headgate.core.urls import Url, is_loopback, split_url
-from headgate.http_client.connection import Connection
+from headgate.http_client.deadline_socket import Connection
 from headgate.http_client.errors import Trouble, Unusable
 from headgate.http_client.exchange import Response, exchange
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from headgate.http_client.connection import BODY, HEAD, Connection
+from headgate.http_client.deadline_socket import BODY, HEAD, Connection
 from headgate.http_client.errors import Trouble
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from headgate.sim.baselines import Aimd, Backoff, Gradient, Oracle, SimpleLine, 
 from headgate.sim.governors import Governor, Headgate
 from headgate.sim.scenario import Scenario
 from headgate.sim.upstream import Upstream
-from headgate.sim.world import DELAY, Point, Result, World
+from headgate.sim.virtual_time import DELAY, Point, Result, World
 
 if TYPE_CHECKING:
     from multiprocessing.pool import Pool

@@ -6,7 +6,7 @@ from typing import Any
 
 from headgate.errors import HeadgateError, UsageError
 from headgate.sim.compare import Case, run
-from headgate.sim.world import Point
+from headgate.sim.virtual_time import Point
 
 _ROOM, _FLIGHT, _LIMIT, _REFUSED = "#b0b7bf", "#2a7ab9", "#d98e04", "#c0392b"
 _GRID = 500

@@ -23,7 +23,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from headgate.core.fields import (
+from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import shown
+from headgate.core.table_fields import (
     FLAG,
     Field,
     Fields,
@@ -34,8 +36,6 @@ from headgate.core.fields import (
     shortened,
     unknown,
 )
-from headgate.core.named_tuple import NamedTuple
-from headgate.core.quantities import shown
 from headgate.errors import ConfigError, UsageError
 from headgate.sim.upstream import ProviderPlan, Steps
 

@@ -14,7 +14,7 @@ import apsw
 from headgate.core.named_tuple import NamedTuple
 from headgate.errors import StoreInUseError
 from headgate.ledger.transaction.rows import Member
-from headgate.store.pipe import has_reader
+from headgate.store.pipe_has_reader import has_reader
 from headgate.store.schema import Migration
 from headgate.store.sql_rows import SqlRows
 from headgate.store.sqlite_tables import SQL

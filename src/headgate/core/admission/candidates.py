@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
 
-from headgate.core.fields import Field, Fields, nearest, read_options
 from headgate.core.key_patterns import parse_key
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import parse_priority, parse_task, parse_tokens, parse_weight, shown
+from headgate.core.table_fields import Field, Fields, nearest, read_options
 from headgate.core.times import Seconds
 from headgate.errors import UsageError
 

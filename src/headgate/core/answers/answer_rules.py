@@ -28,10 +28,10 @@ import re
 from collections.abc import Callable, Mapping
 
 from headgate.core.answers.signals import ACCEPTED, REFUSALS
-from headgate.core.fields import FLAG, Field, Fields, flag, pattern, read_fields
 from headgate.core.key_patterns import HOST, parse_pattern
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import shown
+from headgate.core.table_fields import FLAG, Field, Fields, flag, pattern, read_fields
 from headgate.errors import UsageError
 
 NONE = "none"

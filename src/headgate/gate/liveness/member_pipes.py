@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from headgate.errors import StoreUnavailableError
 from headgate.gate.liveness.process_marks import carriers, readers
 from headgate.ledger.transaction.rows import Member
-from headgate.store.pipe import has_reader
+from headgate.store.pipe_has_reader import has_reader
 
 if TYPE_CHECKING:
     from headgate.gate.liveness.preload_modules import Preloader

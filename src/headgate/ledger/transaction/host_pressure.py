@@ -15,7 +15,7 @@ from headgate.core.stored_text.formats import Unreadable
 from headgate.core.stored_text.stored_values import StoredPressure
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.transaction import unreadable
-from headgate.ledger.transaction.context import TransactionContext
+from headgate.ledger.transaction.interface import TransactionContext
 from headgate.ledger.transaction.outside_use import place
 
 RENEWED = Ms(1_000)

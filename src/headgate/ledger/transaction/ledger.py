@@ -11,7 +11,7 @@ from headgate.core.learning.control_law import Learned
 from headgate.core.stored_text.stored_values import LEARNED
 from headgate.core.times import Ms
 from headgate.ledger.transaction import host_pressure, outside_use, unreadable
-from headgate.ledger.transaction.context import Gauge, UnreadableText
+from headgate.ledger.transaction.interface import Gauge, UnreadableText
 from headgate.ledger.transaction.outside_use import place
 from headgate.ledger.transaction.rows import EventRow, Lane, LeaseRow, Liveness, Ticket, Tx
 

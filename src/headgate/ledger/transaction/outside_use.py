@@ -19,7 +19,7 @@ from headgate.core.stored_text.formats import Unreadable
 from headgate.core.stored_text.stored_values import Gated, Sighting
 from headgate.core.times import Ms
 from headgate.ledger.transaction import unreadable
-from headgate.ledger.transaction.context import TransactionContext
+from headgate.ledger.transaction.interface import TransactionContext
 from headgate.ledger.transaction.rows import LeaseRow, Rest
 
 _FORGOTTEN = Ms(10_000)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from headgate.core.admission.pools import Unread
 from headgate.core.admission.setting_precedence import ALONE, read_view
 from headgate.core.stored_text.formats import StoredText, Unreadable
-from headgate.ledger.transaction.context import TransactionContext, UnreadableText
+from headgate.ledger.transaction.interface import TransactionContext, UnreadableText
 
 T = TypeVar("T")
 KIND = "unreadable"

@@ -11,9 +11,9 @@ A request may ask for something of its own with a marker in its prompt; the last
 import random
 import re
 
-from headgate.core.fields import Field, Fields, choice, read_options
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import parse_duration
+from headgate.core.table_fields import Field, Fields, choice, read_options
 from headgate.errors import UsageError
 
 CUTS = ("rst", "eof", "error")

@@ -7,8 +7,8 @@ a cap of 3 from now on, no Retry-After, no quota for five seconds.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headgate.core.fields import Field, Fields, choice, read_options, real, whole
 from headgate.core.quantities import MOST
+from headgate.core.table_fields import Field, Fields, choice, read_options, real, whole
 from headgate.errors import UsageError
 from headgate.sim.server.behaviour import (
     CUTS,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from headgate.cli.shared.options import add_grace
-from headgate.core.fields import FLAG, Field, Fields, Refused, flag, read_options, shortened
 from headgate.core.quantities import parse_duration, parse_priority, parse_weight, shown
+from headgate.core.table_fields import FLAG, Field, Fields, Refused, flag, read_options, shortened
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import UsageError
 from headgate.gate import Gate

@@ -12,8 +12,8 @@ from headgate.config.profile_fields import FIELDS as PROFILE
 from headgate.config.profile_fields import TOOL
 from headgate.config.usage import FIELDS as USAGE
 from headgate.core.answers.answer_rules import FIELDS as CLASSIFY
-from headgate.core.fields import Fields
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.table_fields import Fields
 
 FIELDS: dict[str, Fields] = {
     "": TABLES,
