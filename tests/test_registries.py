@@ -40,7 +40,7 @@ CODE_AT = {
     "WatchVerdict": 0,
     "Pressure": 0,
     "End": 1,
-    "Asked": 1,
+    "EndAsked": 1,
 }
 CODES = Texts(
     dict.fromkeys(

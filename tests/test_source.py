@@ -1,6 +1,7 @@
 """What holds for every file of the source, and no linter checks."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ MOST = 4
 """So many values may stand in a row without their names; a fifth is easily taken for another."""
 LEFT_ALONE = {"src/headgate/core/learning/control_law.py"}
 """The law is kept as it was derived and measured."""
+LISTED = re.compile(r"^ *([a-z_]+)  +\S", re.MULTILINE)
+"""A line of a docstring that names a module and says what is in it."""
 ROWS = {
     f"{made.__module__}.{name}"
     for name, made in vars(rows).items()
@@ -31,6 +34,21 @@ def test_long_values_are_made_by_name() -> None:
 def test_rows_are_made_by_name() -> None:
     """A row of the ledger is made of named values only, whatever it has of them."""
     assert [where for where, call, made in _makings() if call.args and made in ROWS] == []
+
+
+def test_packages_list_what_is_in_them() -> None:
+    """A package that lists its modules lists all of them, and none that is not there."""
+    wrong = {}
+    for init in (ROOT / "src").rglob("__init__.py"):
+        listed = set(LISTED.findall(ast.get_docstring(ast.parse(init.read_text())) or ""))
+        there = {
+            path.stem
+            for path in init.parent.iterdir()
+            if path.suffix == ".py" or (path / "__init__.py").exists()
+        } - {"__init__", "__main__"}
+        if listed and listed != there:
+            wrong[str(init.relative_to(ROOT))] = listed ^ there
+    assert wrong == {}
 
 
 def _makings() -> Iterator[tuple[str, ast.Call, str]]:

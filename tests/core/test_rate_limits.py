@@ -100,7 +100,7 @@ def test_no_minute_sees_more(
             id = sorted(it.spent)[pick % len(it.spent)]
             then, tokens = it.spent[id]
             if step == "settle":
-                it.meter = rate_limits.settle(it.meter, Ms(then), tokens, number, Ms(it.now))
+                it.meter = rate_limits.set_used(it.meter, Ms(then), tokens, number, Ms(it.now))
                 it.spent[id] = then, number
             elif then in it.starts:
                 it.meter = rate_limits.refund(it.meter, Ms(then), tokens, Ms(it.now))
@@ -174,11 +174,11 @@ def test_what_was_used_counts_instead_of_the_estimate() -> None:
     """Less makes room at once, more takes it, in the minute in which the request started."""
     it = Provider(Rates(tpm=1_000))
     assert it.ask(1_000)
-    less = rate_limits.settle(it.meter, NOW, 1_000, 200, Ms(NOW + 30_000))
+    less = rate_limits.set_used(it.meter, NOW, 1_000, 200, Ms(NOW + 30_000))
     assert rate_limits.opens(less, it.limits, 800, Ms(NOW + 30_000))[0] == NOW + 30_000
-    more = rate_limits.settle(it.meter, NOW, 1_000, 1_500, Ms(NOW + 30_000))
+    more = rate_limits.set_used(it.meter, NOW, 1_000, 1_500, Ms(NOW + 30_000))
     assert rate_limits.opens(more, it.limits, 1, Ms(NOW + 30_000))[0] == NOW + 61_000
-    late = rate_limits.settle(it.meter, NOW, 1_000, 9_000, Ms(NOW + 61_000))
+    late = rate_limits.set_used(it.meter, NOW, 1_000, 9_000, Ms(NOW + 61_000))
     assert late.slots == ()
 
 

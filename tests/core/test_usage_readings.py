@@ -52,7 +52,7 @@ def held(own: list[Own]) -> int:
 
 
 def take(sight: Sight, reading: Reading, own: list[Own], asked: int, now: int) -> Sight:
-    return usage_readings.take(sight, reading, own, usage_readings.Asked(asked, 99), now)
+    return usage_readings.take(sight, reading, own, usage_readings.Question(asked, 99), now)
 
 
 def guess(values: tuple[int, ...], best: int) -> Guess:

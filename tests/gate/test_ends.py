@@ -255,14 +255,14 @@ def test_a_forgotten_gate_frees_at_exit(box: Box) -> None:
 
 def _end_at_once(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have each lease ended in the moment in which it is granted, as a tiny max_hold may."""
-    holdings = gate._runtime.holdings
-    hold = holdings.hold
+    waiting_and_held = gate._runtime.waiting_and_held
+    hold = waiting_and_held.hold
 
     def hold_and_end(lease: Lease, max_hold: Seconds | None) -> None:
         hold(lease, max_hold)
         lease.end(HoldExpiredError("held longer than its pool's max_hold"))
 
-    monkeypatch.setattr(holdings, "hold", hold_and_end)
+    monkeypatch.setattr(waiting_and_held, "hold", hold_and_end)
 
 
 def test_an_end_that_comes_with_the_lease_is_told(

@@ -228,18 +228,21 @@ def test_a_runner_hears_of_an_end_that_was_asked_for_as_it_began(
     """Relief that is asked for between `begin` and its return reaches the runner."""
     url = f"sqlite://{tmp_path}/s.db"
     worker, runner = opened(url), opened(url)
-    worker.worker_jobs.enlist(lambda: None)
+    worker.worker_jobs.start_receiving(lambda: None)
     job = worker.jobs.submit([draft(["true"], key="p/x")])[0]
-    crew = runner.worker_jobs
-    usual = crew._mind
+    worker_jobs = runner.worker_jobs
+    usual = worker_jobs._track
 
     def late(*said: Any, **more: Any) -> Any:  # noqa: ANN401 - whatever it takes
         assert worker.worker_jobs.relieve("no memory") == job.id
         time.sleep(0.5)  # this thread has to wait for its turn
         return usual(*said, **more)
 
-    monkeypatch.setattr(crew, "_mind", late)
+    monkeypatch.setattr(worker_jobs, "_track", late)
     ends: list[HeadgateError] = []
-    assert crew.begin(job.id, worker.worker_jobs.me, lambda _, why: ends.append(why)) is not None
+    assert (
+        worker_jobs.begin(job.id, worker.worker_jobs.me, lambda _, why: ends.append(why))
+        is not None
+    )
     time.sleep(2.5)
     assert ends

@@ -9,7 +9,7 @@ import pytest
 from headgate import Gate, NoRoomError
 from headgate.core.times import Ms
 from headgate.gate import usage_poller
-from headgate.ledger.watch_duty import WatchPlan
+from headgate.ledger.watch_duty import WatchList
 from tests.gate.conftest import Opener
 from tests.support import HEADGATE, LONG, Box, pool_of, until
 from tests.usage.server import Peer, Server, answer
@@ -193,10 +193,10 @@ def test_who_lacks_the_key_looks_again_after_a_second(open_gate: Opener) -> None
     before = time.monotonic()
     assert gate.capacity("u/m").code == "no_reading"
     asking = gate._runtime.poller
-    asking.plan(WatchPlan(on_watch=True, polls={"u": Ms(0), "v": Ms(0)}))
+    asking.plan(WatchList(on_watch=True, polls={"u": Ms(0), "v": Ms(0)}))
     due = dict(asking._due)
     assert due["u"] >= before + 1
-    asking.plan(WatchPlan(on_watch=True, polls={"u": Ms(0), "v": Ms(0)}))
+    asking.plan(WatchList(on_watch=True, polls={"u": Ms(0), "v": Ms(0)}))
     assert asking._due == due, "what is due is not put off by looking again"
 
 

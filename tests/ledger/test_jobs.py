@@ -180,8 +180,8 @@ def test_a_job_whose_runner_was_killed_can_be_adopted(yard: Yard) -> None:
     yard.liveness.join("v")
     yard.tidy()
     assert yard.state(id) == "running"
-    unminded = yard.read(lifecycle.unminded)
-    assert [lease.id for lease in unminded] == [id]
+    without_runner = yard.read(lifecycle.without_runner)
+    assert [lease.id for lease in without_runner] == [id]
     assert yard.do(lifecycle.adopt, id, me="v") is not None
     assert yard.do(lifecycle.adopt, id, me="w") is None
     assert not yard.finish(id, WELL)

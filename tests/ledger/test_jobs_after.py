@@ -150,7 +150,7 @@ def test_a_dependent_that_waits_can_be_cancelled_held_and_moved(yard: Yard) -> N
     yard.work(first)
     assert yard.state(second, third) == "held cancelled"
     assert yard.in_line() == []
-    yard.do(by_hand.let_go, second)
+    yard.do(by_hand.release_job, second)
     assert yard.held() == [second]
 
 
@@ -159,7 +159,7 @@ def test_one_that_is_let_go_too_early_goes_on_waiting(yard: Yard) -> None:
     yard.worker()
     first = yard.submit()
     second = yard.submit(after=(first,), hold=True)
-    yard.do(by_hand.let_go, second)
+    yard.do(by_hand.release_job, second)
     assert (yard.state(second), yard.row(second).code) == ("queued", "after")
     yard.work(first)
     assert yard.held() == [second]

@@ -298,7 +298,7 @@ class JobMachine(RuleBasedStateMachine):
     @rule(
         pick=picks,
         verb=st.sampled_from(
-            [by_hand.hold, by_hand.let_go, by_hand.let_go, by_hand.retry, by_hand.retry]
+            [by_hand.hold, by_hand.release_job, by_hand.release_job, by_hand.retry, by_hand.retry]
         ),
     )
     def by_hand(self, pick: int, verb: Callable[..., None]) -> None:

@@ -42,7 +42,7 @@ def test_a_job_that_is_put_aside_by_hand_expires_too(yard: Yard) -> None:
     yard.do(by_hand.hold, first)
     yard.do(by_hand.hold, second)
     yard.wait(400)
-    yard.do(by_hand.let_go, second)
+    yard.do(by_hand.release_job, second)
     yard.wait(100)
     assert yard.state(first, second) == "expired queued"
     yard.wait(900)
@@ -72,7 +72,7 @@ def test_what_was_started_never_expires(yard: Yard) -> None:
     yard.wait(DAY)
     assert yard.state(first) == "held"
     yard.liveness.orphan("w")
-    yard.do(by_hand.let_go, first)
+    yard.do(by_hand.release_job, first)
     yard.wait(DAY)
     assert yard.state(first) == "queued"
     yard.worker("v")

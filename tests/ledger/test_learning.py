@@ -889,12 +889,12 @@ def test_starts_keep_their_distance(lab: Lab) -> None:
 def test_foreign_programs_take_seats(lab: Lab) -> None:
     """What was seen on each machine counts, until it is seen no more; a restart keeps it."""
     lab.declare(a=Declared(limit=3, cooldown=Ms(0), observe=("x",)))
-    lab.run(lambda ledger: upstream_state.sighted(ledger, "s", {"a": 2}))
+    lab.run(lambda ledger: upstream_state.record_foreign(ledger, "s", {"a": 2}))
     first, second = lab.ask(), lab.ask()
     lab.restart()
     assert lab.pool("a").foreign == 2
     assert lab.waiting() == [second]
-    lab.run(lambda ledger: upstream_state.sighted(ledger, "s", {"a": 0}))
+    lab.run(lambda ledger: upstream_state.record_foreign(ledger, "s", {"a": 0}))
     assert lab.held() == [first, second]
 
 

@@ -291,7 +291,7 @@ class TestUsageGate:
     def test_nothing_is_left_armed_when_the_line_is_empty(self, lab: Lab) -> None:
         """Upstream is asked while somebody waits, and not a moment longer."""
 
-        def plan(ledger: Ledger) -> watch_duty.WatchPlan:
+        def plan(ledger: Ledger) -> watch_duty.WatchList:
             return watch_duty.keep_watch(ledger, "p", waiting=bool(ledger.lanes()))
 
         lab.declare(umans=GATED._replace(limit=1))

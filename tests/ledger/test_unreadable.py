@@ -100,7 +100,7 @@ def _told_usage(lab: Lab) -> None:
 
 def _foreign(lab: Lab) -> None:
     lab.declare(a=Declared(limit=4, cooldown=Ms(0), adapt="off", observe=("agent",)))
-    lab.run(lambda ledger: upstream_state.sighted(ledger, "s", {"a": 3}))
+    lab.run(lambda ledger: upstream_state.record_foreign(ledger, "s", {"a": 3}))
 
 
 def _strained(lab: Lab) -> None:

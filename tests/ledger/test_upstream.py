@@ -107,7 +107,7 @@ def elsewhere(lab: Lab, machine: str, space: str, count: int) -> None:
     """A set of processes on some machine is counted."""
     with lab.store.transaction(write=True) as tx:
         ledger = Ledger(tx, lab.resolver, Ms(lab.now), lab.liveness, machine)
-        upstream_state.sighted(ledger, space, {"a": count})
+        upstream_state.record_foreign(ledger, space, {"a": count})
         admit.settle(ledger)
 
 

@@ -18,7 +18,7 @@ from headgate.core.display.snapshots import Event
 from headgate.core.notification_targets import NotifyTarget
 from headgate.core.times import Ms, Seconds
 from headgate.notify import lacks, message, try_out, where
-from headgate.notify.outcome import Cancellation, Failed, Sent
+from headgate.notify.outcome import Cancellation, Delivered, DeliveryFailed
 from headgate.notify.send import send
 from tests.notify.receiver import Receiver
 from tests.support import end, gone, until
@@ -38,7 +38,7 @@ def test_a_command_gets_the_event_as_json(tmp_path: Path) -> None:
     """Everything there is to know of an event is on the hook's standard input, on one line."""
     out = tmp_path / "out"
     told = send(hook(f"cat > {out}; echo loud"), FAILED, "uid-7")
-    assert told == Sent()
+    assert told == Delivered()
     text = out.read_text()
     assert text.count("\n") == 1
     said = json.loads(text)
@@ -68,8 +68,8 @@ def test_whoever_delivers_decides_on_the_old_names(
     """`id` stands beside `work` unless the one who delivers wants the new names only."""
     env = {**os.environ, "HEADGATE_SCHEMA": schema}
     out = tmp_path / "out"
-    assert send(hook(f"cat > {out}"), FAILED, "d", environ=env) == Sent()
-    assert send(NotifyTarget("t", url=receiver.url), FAILED, "d", environ=env) == Sent()
+    assert send(hook(f"cat > {out}"), FAILED, "d", environ=env) == Delivered()
+    assert send(NotifyTarget("t", url=receiver.url), FAILED, "d", environ=env) == Delivered()
     for said in (json.loads(out.read_text()), receiver.got[0].said):
         assert (said["work"], said.get("id")) == (17, id)
 
@@ -78,7 +78,7 @@ def test_a_bad_schema_is_no_reason_to_give_up() -> None:
     """It is what a target lacks, as long as it is told in JSON."""
     env = {"HEADGATE_SCHEMA": "2"}
     lack = "bad HEADGATE_SCHEMA '2': expected 1, or leave it unset"
-    assert send(hook("true"), FAILED, "d", environ=env) == Failed(lack, again=False)
+    assert send(hook("true"), FAILED, "d", environ=env) == DeliveryFailed(lack, again=False)
 
 
 def test_a_pause_says_when_it_ends_and_a_queued_job_where_it_stands() -> None:
@@ -102,10 +102,10 @@ def test_hostile_texts_arrive_as_plain_text(way: str, tmp_path: Path, receiver: 
     event = FAILED._replace(task=NASTY, key=NASTY, pool=NASTY, text=NASTY)
     out = tmp_path / "out"
     if way == "command":
-        assert send(hook(f'cat > {out}; test -n "$HEADGATE_SUMMARY"'), event, "d") == Sent()
+        assert send(hook(f'cat > {out}; test -n "$HEADGATE_SUMMARY"'), event, "d") == Delivered()
         said = json.loads(out.read_text())
     else:
-        assert send(NotifyTarget("t", url=receiver.url), event, "d") == Sent()
+        assert send(NotifyTarget("t", url=receiver.url), event, "d") == Delivered()
         [got] = receiver.got
         assert "x-evil" not in got.headers
         said = got.said
@@ -116,7 +116,7 @@ def test_hostile_texts_arrive_as_plain_text(way: str, tmp_path: Path, receiver: 
 
 def test_a_command_that_reads_nothing_succeeds() -> None:
     """A hook may ignore its input and its output may go anywhere."""
-    assert send(hook("exec <&- >&- 2>&-"), FAILED, "d") == Sent()
+    assert send(hook("exec <&- >&- 2>&-"), FAILED, "d") == Delivered()
 
 
 def test_a_command_knows_what_happened_without_reading(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_command_knows_what_happened_without_reading(tmp_path: Path) -> None:
     out = tmp_path / "out"
     script = f'echo "$HEADGATE_EVENT|$HEADGATE_SUMMARY|$HEADGATE_LEASE" > {out}'
     env = {**os.environ, "HEADGATE_LEASE": "u.1"}
-    assert send(hook(script), FAILED, "d", environ=env) == Sent()
+    assert send(hook(script), FAILED, "d", environ=env) == Delivered()
     assert out.read_text() == "failed|failed: 17 oracle-2 anthropic/opus: exit 1|\n"
 
 
@@ -140,13 +140,13 @@ def test_a_command_knows_what_happened_without_reading(tmp_path: Path) -> None:
 )
 def test_a_failed_command_says_why(script: str, why: str) -> None:
     """The exit code and the last line of stderr, without what may be a key, are the reason."""
-    assert send(hook(script), FAILED, "d") == Failed(why)
+    assert send(hook(script), FAILED, "d") == DeliveryFailed(why)
 
 
 def test_a_missing_command_is_a_failure() -> None:
     """What cannot be started is said with its name."""
     found = send(NotifyTarget("t", command=("/nowhere/hook",)), FAILED, "d")
-    assert found == Failed("cannot start hook: No such file or directory")
+    assert found == DeliveryFailed("cannot start hook: No such file or directory")
 
 
 def test_a_flood_of_output_is_dropped() -> None:
@@ -154,14 +154,14 @@ def test_a_flood_of_output_is_dropped() -> None:
     script = (
         "head -c 9000000 /dev/zero; head -c 9000000 /dev/zero >&2; echo >&2; echo end >&2; exit 1"
     )
-    assert send(hook(script), FAILED, "d") == Failed("exit 1: end")
+    assert send(hook(script), FAILED, "d") == DeliveryFailed("exit 1: end")
 
 
 def test_a_hanging_command_is_killed_with_all_it_started(tmp_path: Path) -> None:
     """After its time a hook and its children are gone, even those that ignore signals."""
     out = tmp_path / "pids"
     script = f"trap '' TERM INT HUP; sleep 1000 & echo $$ $! > {out}; sleep 1000"
-    assert send(hook(script, timeout=500), FAILED, "d") == Failed("took longer than 0.5s")
+    assert send(hook(script, timeout=500), FAILED, "d") == DeliveryFailed("took longer than 0.5s")
     pids = [int(pid) for pid in out.read_text().split()]
     assert len(pids) == 2
     until(lambda: all(gone(pid) for pid in pids))
@@ -170,28 +170,28 @@ def test_a_hanging_command_is_killed_with_all_it_started(tmp_path: Path) -> None
 def test_what_a_command_leaves_running_is_not_waited_for(tmp_path: Path) -> None:
     """A hook that ends has ended, though a child of it keeps its stderr open."""
     out = tmp_path / "pid"
-    assert send(hook(f"sleep 1000 & echo $! > {out}", timeout=60_000), FAILED, "d") == Sent()
+    assert send(hook(f"sleep 1000 & echo $! > {out}", timeout=60_000), FAILED, "d") == Delivered()
     end(int(out.read_text()))
 
 
 def test_a_command_can_be_broken_off(tmp_path: Path) -> None:
     """Whoever stops need not wait for a hook's time to be over."""
     os.mkfifo(tmp_path / "up")
-    grip, found = Cancellation(), []
+    cancellation, found = Cancellation(), []
     target = hook(f"echo > {tmp_path / 'up'}; sleep 1000", timeout=60_000)
-    thread = threading.Thread(target=lambda: found.append(send(target, FAILED, "d", grip)))
+    thread = threading.Thread(target=lambda: found.append(send(target, FAILED, "d", cancellation)))
     thread.start()
     (tmp_path / "up").read_text()
-    grip.break_off()
+    cancellation.break_off()
     thread.join(20)
-    assert found == [Failed("was broken off")]
+    assert found == [DeliveryFailed("was broken off")]
 
 
 def test_a_webhook_is_signed(receiver: Receiver) -> None:
     """Whoever has the secret can tell that body and time are ours; the secret is not sent."""
     target = NotifyTarget("t", url=receiver.url, secret_env="HOOK_SECRET")
     before = int(time.time())
-    assert send(target, FAILED, "uid-7", environ={"HOOK_SECRET": "s3cret"}) == Sent()
+    assert send(target, FAILED, "uid-7", environ={"HOOK_SECRET": "s3cret"}) == Delivered()
     [got] = receiver.got
     stamp = got.headers["x-headgate-timestamp"]
     assert before <= int(stamp) <= time.time()
@@ -210,7 +210,7 @@ def test_the_documented_check_tells_ours_from_others(receiver: Receiver) -> None
     names: dict[str, Any] = {}
     exec(page.partition("```python\n")[2].partition("```")[0], names)  # noqa: S102 - our own page
     target = NotifyTarget("t", url=receiver.url, secret_env="HOOK_SECRET")
-    assert send(target, FAILED, "d", environ={"HOOK_SECRET": "s3cret"}) == Sent()
+    assert send(target, FAILED, "d", environ={"HOOK_SECRET": "s3cret"}) == Delivered()
     [got] = receiver.got
     sent = {
         f"X-Headgate-{name}": got.headers[f"x-headgate-{name.lower()}"]
@@ -227,7 +227,7 @@ def test_a_webhook_without_a_secret_is_not_signed(receiver: Receiver) -> None:
     """Nobody can take an unsigned message for a signed one; its URL may be a secret itself."""
     assert (
         send(NotifyTarget("t", url_env="HOOK"), FAILED, "d", environ={"HOOK": receiver.url})
-        == Sent()
+        == Delivered()
     )
     [got] = receiver.got
     assert "x-headgate-signature" not in got.headers
@@ -248,7 +248,7 @@ def test_what_may_pass_by_itself_is_worth_another_try(
     receiver.answers = [(status, {})]
     found = send(NotifyTarget("t", url=receiver.url), FAILED, "d")
     why = f"127.0.0.1 answered {status}"
-    assert found == (Sent() if then == "done" else Failed(why, again=then == "again"))
+    assert found == (Delivered() if then == "done" else DeliveryFailed(why, again=then == "again"))
 
 
 @pytest.mark.parametrize(
@@ -259,14 +259,16 @@ def test_retry_after_is_honoured_within_reason(said: str, wait: float, receiver:
     """A receiver may ask for time, but not for a day; nonsense is no request."""
     receiver.answers = [(503, {"Retry-After": said})]
     found = send(NotifyTarget("t", url=receiver.url), FAILED, "d")
-    assert found == Failed("127.0.0.1 answered 503", wait=Seconds(wait))
+    assert found == DeliveryFailed("127.0.0.1 answered 503", wait=Seconds(wait))
 
 
 def test_redirects_are_not_followed(receiver: Receiver) -> None:
     """What was meant for one place is sent to no other."""
     receiver.answers = [(307, {"Location": receiver.url})]
     found = send(NotifyTarget("t", url=receiver.url), FAILED, "d")
-    assert found == Failed("127.0.0.1 answered 307, and redirects are not followed", again=False)
+    assert found == DeliveryFailed(
+        "127.0.0.1 answered 307, and redirects are not followed", again=False
+    )
     assert len(receiver.got) == 1
 
 
@@ -287,7 +289,7 @@ def test_a_broken_receiver_is_tried_again(script: Callable[..., None], why: str)
         found = send(NotifyTarget("t", url=server.url, timeout=Ms(300)), FAILED, "d")
     finally:
         server.close()
-    assert isinstance(found, Failed)
+    assert isinstance(found, DeliveryFailed)
     assert found.again
     assert found.why in {why, "127.0.0.1 sent something that is not HTTP"}
 
@@ -296,7 +298,7 @@ def test_a_receiver_that_sends_without_end_holds_nobody_up() -> None:
     """Only the head of an answer is read."""
     server = Server(says(b"x" * 5_000_000))
     try:
-        assert send(NotifyTarget("t", url=server.url), FAILED, "d") == Sent()
+        assert send(NotifyTarget("t", url=server.url), FAILED, "d") == Delivered()
     finally:
         server.close()
 
@@ -306,7 +308,7 @@ def test_no_receiver_is_tried_again() -> None:
     server = Server(says())
     server.close()
     found = send(NotifyTarget("t", url=server.url), FAILED, "d")
-    assert found == Failed("127.0.0.1 refused the connection")
+    assert found == DeliveryFailed("127.0.0.1 refused the connection")
 
 
 @pytest.mark.parametrize(
@@ -315,7 +317,7 @@ def test_no_receiver_is_tried_again() -> None:
 def test_an_unusable_url_from_the_environment_is_not_repeated(url: str) -> None:
     """It may be a secret; that it cannot be used is all that is said."""
     found = send(NotifyTarget("t", url_env="HOOK"), FAILED, "d", environ={"HOOK": url})
-    assert isinstance(found, Failed)
+    assert isinstance(found, DeliveryFailed)
     assert not found.again
     assert not url or url not in found.why
 
@@ -325,7 +327,9 @@ def test_what_a_process_lacks_is_named() -> None:
     target = NotifyTarget("t", url_env="HOOK", secret_env="SECRET")
     assert lacks(target, {}) == "HOOK and SECRET are not set"
     assert lacks(target, {"HOOK": "x", "SECRET": ""}) == "SECRET is not set"
-    assert send(target, FAILED, "d", environ={"HOOK": "x"}) == Failed("SECRET is not set", False)
+    assert send(target, FAILED, "d", environ={"HOOK": "x"}) == DeliveryFailed(
+        "SECRET is not set", False
+    )
 
 
 def test_a_target_is_shown_without_its_secrets() -> None:
@@ -361,7 +365,7 @@ def test_apprise_delivers(receiver: Receiver) -> None:
     pytest.importorskip("apprise")
     target = NotifyTarget("t", apprise=f"json://127.0.0.1:{receiver.port}/", timeout=Ms(60_000))
     event = FAILED._replace(task="<b>&lt;", text="*x* \n[a](b)")
-    assert send(target, event, "d") == Sent()
+    assert send(target, event, "d") == Delivered()
     [got] = receiver.got
     assert got.said["title"] == "headgate: failed"
     assert got.said["message"] == "failed: 17 <b>&lt; anthropic/opus: *x*  [a](b)"
@@ -374,9 +378,9 @@ def test_apprise_that_fails_says_no_secret(receiver: Receiver) -> None:
     url = f"json://user:pa55word@127.0.0.1:{receiver.port}/"
     target = NotifyTarget("t", apprise_env="SERVICE", timeout=Ms(60_000))
     found = send(target, FAILED, "d", environ={**os.environ, "SERVICE": url})
-    assert found == Failed("apprise could not deliver it")
+    assert found == DeliveryFailed("apprise could not deliver it")
     found = send(target, FAILED, "d", environ={**os.environ, "SERVICE": "nonsense://s3cret"})
-    assert found == Failed("apprise does not know such a URL", again=False)
+    assert found == DeliveryFailed("apprise does not know such a URL", again=False)
 
 
 def test_a_hanging_apprise_is_killed(receiver: Receiver) -> None:
@@ -386,13 +390,15 @@ def test_a_hanging_apprise_is_killed(receiver: Receiver) -> None:
     target = NotifyTarget(
         "t", apprise=f"json://127.0.0.1:{receiver.port}/?rto=900", timeout=Ms(3_000)
     )
-    assert send(target, FAILED, "d") == Failed("took longer than 3s")
+    assert send(target, FAILED, "d") == DeliveryFailed("took longer than 3s")
 
 
 def test_signals_are_what_a_hook_expects(tmp_path: Path) -> None:
     """Ctrl-C at the terminal reaches headgate alone: a hook is in a session of its own."""
     out = tmp_path / "out"
     script = f"import os; open({str(out)!r}, 'w').write(f'{{os.getsid(0) == os.getpid()}}')"
-    assert send(NotifyTarget("t", command=(sys.executable, "-c", script)), FAILED, "d") == Sent()
+    assert (
+        send(NotifyTarget("t", command=(sys.executable, "-c", script)), FAILED, "d") == Delivered()
+    )
     assert out.read_text() == "True"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

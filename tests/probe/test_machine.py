@@ -23,7 +23,7 @@ ROOMY = Host(16 * GIB, 12 * GIB, 8)
 def probe(
     argv: list[str],
     host: Host | None,
-    **options: Any,  # noqa: ANN401 - those of `Terms`
+    **options: Any,  # noqa: ANN401 - those of `MachineProbeOptions`
 ) -> tuple[MachineProbeResult, list[str]]:
     said: list[str] = []
     found = probe_machine(argv, MachineProbeOptions(**options), look=lambda: host, say=said.append)

@@ -19,13 +19,13 @@ from headgate.core.display.snapshots import Event, PoolStatus, Waiting
 from headgate.sim import journal
 from headgate.sim.journal import JournalLine, most_at_once, refusals
 from headgate.sim.server.serve import account_of
-from tests.sim.crew import ENV
+from tests.sim.clients import ENV
 from tests.sim.serve_client import replayed
 from tests.support import HEADGATE, Box, Program, pool_of, until
 
 SECRET = "sk-test-4f1c0ffee5ba5eba11"
 KEY = "umans/opus"
-CREW = str(Path(__file__).with_name("crew.py"))
+CLIENTS = str(Path(__file__).with_name("clients.py"))
 QUICK = ("--duration", "250ms", "--lag", "100ms", "--usage-lag", "50ms")
 UMANS = f'usage = {{ kind = "umans", url = "URL/v1/usage", key_env = "{ENV}", every = "250ms" }}'
 LONG_WORK = "[[sim duration=40]]"
@@ -57,7 +57,7 @@ class Provider:
     def crew(self, agents: int, requests: int, prompt: str = "hi") -> Program:
         """Start a process of agents; it is up when this returns."""
         words = (self.url, KEY, str(agents), str(requests), prompt)
-        program = self._box.start(sys.executable, "-u", CREW, *words)
+        program = self._box.start(sys.executable, "-u", CLIENTS, *words)
         assert program.line() == "up"
         return program
 

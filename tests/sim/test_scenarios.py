@@ -431,7 +431,7 @@ def test_a_free_seat_is_not_lost_for_good() -> None:
         ]
         now = 10**6 + asked
         sight = usage_readings.take(
-            sight, Reading(count, 4, 4), own, usage_readings.Asked(now, 4), now
+            sight, Reading(count, 4, 4), own, usage_readings.Question(now, 4), now
         )
     assert usage_readings.estimate(sight, own, 250, now) == 3
     assert usage_readings.stance(sight, 250, now) == usage_readings.FRESH

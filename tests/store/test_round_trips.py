@@ -91,7 +91,7 @@ def _measure(bench: Bench) -> dict[str, Counted]:
     """One of each, in an order in which each finds what it needs."""
     found = {}
     found["acquire"] = bench.count(bench.acquire)
-    (first,) = bench.gate._runtime.holdings.leases.values()
+    (first,) = bench.gate._runtime.waiting_and_held.leases.values()
     second = bench.acquire()
     found["accepted"] = bench.told(first, "accepted")
     found["acquire, has to wait"] = bench.wait_in_line()

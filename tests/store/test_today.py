@@ -175,7 +175,7 @@ def test_whatever_has_not_ended_can_be_cancelled(today: Today, name: str) -> Non
 def test_whatever_has_ended_can_be_had_again(today: Today, name: str) -> None:
     """It stands in line as if it were new, and can neither be held nor cancelled before."""
     id = today.named[name]
-    for verb in (by_hand.hold, by_hand.let_go):
+    for verb in (by_hand.hold, by_hand.release_job):
         with pytest.raises(UsageError):
             today.do(verb, id)
     today.do(by_hand.retry, id)
@@ -190,7 +190,7 @@ def test_what_waits_can_be_held_moved_and_let_go(today: Today, name: str) -> Non
     assert today.of(name) == before._replace(urgency=-1)
     today.do(by_hand.hold, id)
     assert today.of(name).state is State.HELD
-    today.do(by_hand.let_go, id)
+    today.do(by_hand.release_job, id)
     assert today.of(name).state in {State.AFTER, State.QUEUED, State.STARTING}
 
 

@@ -144,7 +144,7 @@ class Program:
         upstream_state.record(ledger, pool, reading, asked=Ms(ledger.now - 50), problem="timeout")
 
     def sighted(self, ledger: Ledger, space: str, programs: int) -> None:
-        upstream_state.sighted(ledger, space, {"seen": programs})
+        upstream_state.record_foreign(ledger, space, {"seen": programs})
 
     def strain(self, ledger: Ledger, space: str, host: list[Any]) -> None:
         host_pressure.tell(ledger)

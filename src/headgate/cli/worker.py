@@ -39,7 +39,7 @@ def run(args: Namespace) -> int:
     """Work."""
     from headgate.cli.events import event_line
     from headgate.cli.shared import terminal
-    from headgate.work.worker import Places, Worker
+    from headgate.work.worker import Worker, WorkerOptions
 
     wants_only_new()  # it decides what those are told who want to be notified
     pen = terminal.pen()
@@ -52,7 +52,7 @@ def run(args: Namespace) -> int:
 
     store = args.store or os.environ.get("HEADGATE_STORE")
     config = args.config_file or os.environ.get("HEADGATE_CONFIG")
-    worker = Worker(Places(store, config and os.path.abspath(config)), show)  # noqa: PTH100
+    worker = Worker(WorkerOptions(store, config and os.path.abspath(config)), show)  # noqa: PTH100
     say(f"worker {os.getpid()} is up; Ctrl-C ends it, what it has started goes on")
     left = worker.run()
     if worker.begin_anew:

@@ -4,7 +4,7 @@ A file is accepted or refused as a whole. All that is wrong with it is said at o
 mistake: where it is, what was found there, and what is allowed. What is legal but looks harmful
 becomes a warning. No message repeats what looks like a key.
 
-content         what a file says, once it was checked
+parsed_config   what a file says, once it was checked
 file            finds the file, reads it, and watches it for changes
 check           the text as a whole, table by table
 pool            the table of one pool
@@ -14,7 +14,7 @@ usage           where upstream's own count is read
 jobs            when agents are ended, and what becomes of their jobs
 profiles        what is known about kinds of agents, built in or told by the user
 profile_fields  what such a table can have in it
-fields          all keys, for the reference page; `core.fields` says what a field is
+key_descriptions  all keys, for the reference page
 problems        what is wrong or odd, and where
 error_text      how that is put, and what is hidden of it
 template        the file that `headgate init` writes

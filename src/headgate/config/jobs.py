@@ -98,7 +98,7 @@ FIELDS: Fields = {
         _time,
         _TIME,
         '"5s"',
-        "How long a parked job waits if upstream does not say; then twice as long each time.",
+        "How long a job stays out of the line after an attempt in vain; it doubles each time.",
     ),
     "longest_backoff": Field(_time, _TIME, '"10m"', "The longest that such a wait becomes."),
     "expires": Field(

@@ -13,7 +13,15 @@ from headgate.config.usage import in_the_clear, read_url, read_variable
 from headgate.core.events import KINDS
 from headgate.core.key_patterns import parse_pattern
 from headgate.core.notification_targets import ALL, APPRISE, WEBHOOK, NotifyTarget, Only, fits
-from headgate.core.table_fields import Field, Fields, Refused, duration, nearest, spelled, whole
+from headgate.core.table_fields import (
+    Field,
+    FieldRefused,
+    Fields,
+    duration,
+    nearest,
+    spelled,
+    whole,
+)
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 
@@ -102,20 +110,22 @@ def _command(value: object) -> tuple[str, ...]:
     """A program and its arguments, or a line for the shell. Not repeated: it may hold a secret."""
     words = ["sh", "-c", value] if isinstance(value, str) else value
     if not isinstance(words, list) or not 0 < len(words) <= _MOST_WORDS:
-        raise Refused("found no command")
+        raise FieldRefused("found no command")
     if not all(isinstance(word, str) and "\0" not in word for word in words):
-        raise Refused("found what no command can have in it")
+        raise FieldRefused("found what no command can have in it")
     if not words[0].strip() or (isinstance(value, str) and not value.strip()):
-        raise Refused("found an empty command")
+        raise FieldRefused("found an empty command")
     if sum(map(len, words)) > _LONGEST_COMMAND:
-        raise Refused("found a command that is too long; put it into a script")
+        raise FieldRefused("found a command that is too long; put it into a script")
     return tuple(words)
 
 
 def _apprise(value: object) -> str:
     good = isinstance(value, str) and len(value) <= 2_000 and value.isprintable()
     if not good or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://\S+", str(value)):
-        raise Refused("found what is no such URL; it is not repeated, for it may hold a secret")
+        raise FieldRefused(
+            "found what is no such URL; it is not repeated, for it may hold a secret"
+        )
     return str(value)
 
 

@@ -9,8 +9,8 @@ from headgate.core.quantities import CLASSES, parse_duration, parse_limit, parse
 from headgate.core.table_fields import (
     TIME,
     Field,
+    FieldRefused,
     Fields,
-    Refused,
     choice,
     duration,
     listed,
@@ -29,7 +29,7 @@ def _process(value: object) -> str:
     """A regular expression that picks some command lines, and not all of them."""
     found = pattern(value)
     if not found.strip() or all(finds(found)):
-        raise Refused(f"found {shown(found)}, which is in every command line")
+        raise FieldRefused(f"found {shown(found)}, which is in every command line")
     return found
 
 
@@ -46,7 +46,9 @@ def finds(pattern: str) -> list[bool]:
 def _limit(value: object) -> int | str:
     word = value.strip().lower() if isinstance(value, str) else ""
     if word == AUTO:
-        raise Refused(f"found {shown(value)}, which only host can have: it is from RAM and cores")
+        raise FieldRefused(
+            f"found {shown(value)}, which only host can have: it is from RAM and cores"
+        )
     return word if word in {UNLIMITED, LEARN} else parse_limit(number(value))
 
 
@@ -55,7 +57,7 @@ def _host_limit(value: object) -> int | str:
         return AUTO
     limit = _limit(value)
     if limit == LEARN:
-        raise Refused(f"found {shown(value)}, but host has nothing upstream to learn from")
+        raise FieldRefused(f"found {shown(value)}, but host has nothing upstream to learn from")
     return limit
 
 

@@ -7,8 +7,8 @@ from headgate.config.error_text import shown
 from headgate.core.table_fields import (
     FLAG,
     Field,
+    FieldRefused,
     Fields,
-    Refused,
     choice,
     flag,
     listed,
@@ -33,9 +33,9 @@ def _several(read: Callable[[object], str]) -> Callable[[object], tuple[str, ...
             try:
                 read(entry)
             except re.error as error:
-                raise Refused(f"found {shown(entry)} ({error}) in it") from None
+                raise FieldRefused(f"found {shown(entry)} ({error}) in it") from None
             except UsageError:
-                raise Refused(f"found {shown(entry)} in it") from None
+                raise FieldRefused(f"found {shown(entry)} in it") from None
         return tuple(map(read, value))
 
     return several
@@ -52,7 +52,7 @@ def _table(keys: str, values: str) -> Callable[[object], dict[str, str]]:
             try:
                 found[name(key)] = text(entry)
             except UsageError:
-                raise Refused(f"found {shown(key)} = {shown(entry)} in it") from None
+                raise FieldRefused(f"found {shown(key)} = {shown(entry)} in it") from None
         return found
 
     return table
@@ -60,7 +60,7 @@ def _table(keys: str, values: str) -> Callable[[object], dict[str, str]]:
 
 def _session_line(value: object) -> str:
     if re.compile(pattern(value)).groups < 1:
-        raise Refused(f"found {shown(value)}, which has no group")
+        raise FieldRefused(f"found {shown(value)}, which has no group")
     return str(value)
 
 

@@ -8,8 +8,8 @@ from headgate.config.problems import Notes, read_table
 from headgate.core.admission.pools import UsageSource
 from headgate.core.table_fields import (
     Field,
+    FieldRefused,
     Fields,
-    Refused,
     choice,
     duration,
     listed,
@@ -83,11 +83,11 @@ def read_url(value: object, instead: str = "key_env") -> str:
         raise UsageError("not a text")
     authority = re.split(r"[/?#]", value.partition("://")[2], maxsplit=1)[0]
     if "@" in authority:
-        raise Refused(f"has a user name or a password in it; {_ENVIRONMENT.format(instead)}")
+        raise FieldRefused(f"has a user name or a password in it; {_ENVIRONMENT.format(instead)}")
     if _KEY_IN_QUERY.search(value) or key_like(value, by_prefix=True):
-        raise Refused(f"has a key in it; {_ENVIRONMENT.format(instead)}")
+        raise FieldRefused(f"has a key in it; {_ENVIRONMENT.format(instead)}")
     if len(value) > 2_000 or split_url(value) is None:
-        raise Refused("found a text that is not such a URL")
+        raise FieldRefused("found a text that is not such a URL")
     return value
 
 
@@ -102,12 +102,12 @@ def read_variable(value: object) -> str:
     if not isinstance(value, str):
         raise UsageError("not a text")
     if key_like(value):
-        raise Refused(
+        raise FieldRefused(
             "found what looks like a key, which is not repeated here; "
             "put it into an environment variable, and write the name of that"
         )
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", value):
-        raise Refused("found a text that is no name; it is not repeated, for it may be a key")
+        raise FieldRefused("found a text that is no name; it is not repeated, for it may be a key")
     return value
 
 

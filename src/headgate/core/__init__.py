@@ -1,11 +1,22 @@
 """The rules. Pure values in, pure values out: no I/O, no clock, no randomness of its own.
 
-admission      what a pool is, which setting wins, who is next and why the others are not
-learning       how a pool finds its limit, and what upstream's own count says
-answers        what a response of upstream, or a line of an agent, says about capacity
-agents         kinds of agents, their command lines, the watch over their output
-jobs           the states of a job, and when an agent is ended
-host           how much one machine can carry
-stored_text    what is kept as text in a store
-views          what people and programs are shown
+admission             what a pool is, which setting wins, who is next and why the others are not
+learning              how a pool finds its limit, and what upstream's own count says
+answers               what a response of upstream, or a line of an agent, says about capacity
+agents                kinds of agents, their command lines, the watch over one, when it is ended
+jobs                  what a job is, its states, and what changes them
+host                  how much one machine can carry
+stored_text           what is kept as text in a store
+display               what people and programs are shown
+rate_limits           requests and tokens a minute, and the time between two starts
+key_patterns          keys such as anthropic/claude-opus-4-6, and the patterns that name pools
+quantities            durations, priorities, limits, weights and sizes, as people write them
+times                 milliseconds and seconds as different types
+events                every kind of event, with a sentence
+reasons               every reason code, with a sentence
+environment           every environment variable, with a sentence
+notification_targets  who is told of which events
+table_fields          what a table of named fields can have in it: configuration, batch, scenario
+urls                  which URLs can be asked, taken apart
+named_tuple           `typing.NamedTuple`, cheaper to load
 """

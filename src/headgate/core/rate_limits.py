@@ -56,7 +56,7 @@ def charge(meter: RateMeter, tokens: int, now: Ms) -> RateMeter:
     return _add(meter, now, 1, tokens, now)._replace(started=now)
 
 
-def settle(meter: RateMeter, then: Ms, estimated: int, used: int, now: Ms) -> RateMeter:
+def set_used(meter: RateMeter, then: Ms, estimated: int, used: int, now: Ms) -> RateMeter:
     """A request that started then has used so many tokens, not the estimate."""
     return _add(meter, then, 0, used - estimated, now)
 

@@ -36,7 +36,7 @@ Fields = Mapping[str, Field]
 """The fields of a table by their names."""
 
 
-class Refused(UsageError):
+class FieldRefused(UsageError):
     """Refused in words of its own: what was found needs an explanation, or is not to be told."""
 
 
@@ -61,7 +61,7 @@ def read_fields(
             continue
         try:
             values[name] = field.read(table[name])
-        except Refused as refusal:
+        except FieldRefused as refusal:
             wrong(name, f"{refusal}; expected {field.allowed}")
         except re.error as error:
             wrong(name, f"found {shown(table[name])} ({error}), expected {field.allowed}")
@@ -84,7 +84,7 @@ def read_options(said: Mapping[str, object], fields: Fields, wrong: list[str]) -
             try:
                 values[name] = field.read(found)
             except UsageError as error:
-                own = isinstance(error, Refused) or not field.allowed
+                own = isinstance(error, FieldRefused) or not field.allowed
                 bad = f"bad {name} {shown(found)}: expected {field.allowed}"
                 wrong.append(str(error) if own else bad)
     return values

@@ -1,16 +1,17 @@
 """Looks for what is wrong or odd, and says what to do about it. Changes nothing.
 
-finding    what a check says
-facts      what the checks are about: the settings, the store, what was seen so far
-settings   the configuration and the environment
-limits     what each pool's limit is, and where it comes from
-patterns   which keys two names of pools have in common
-shadows    pools that never count, count apart, or fit nothing
-times      timeouts that get in each other's way
-storage    SQLite, the file system, the store's folder
-machine    what this machine and this Python can do
-outside    agents that run without having asked
-notices    a test notification
+examine            runs every check, in groups
+finding            what a check says
+facts              what the checks are about: the settings, the store, what was seen so far
+settings           the configuration and the environment
+limit_sources      each pool's limit, and where it comes from
+pattern_overlap    which keys two pool names have in common
+overlapping_pools  pools that never limit anything, or match nothing
+timeouts           timeouts that conflict
+storage            SQLite, the file system, the store's folder
+machine            what this machine and this Python can do
+unmanaged_agents   agents that run without a lease
+try_notification   a test notification
 
 Each check is a function that takes facts and returns findings. One that fails is a finding itself.
 """

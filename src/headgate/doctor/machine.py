@@ -42,7 +42,8 @@ def _kernel() -> Iterator[Finding]:
         return
     if _has_pidfd() and _has_subreaper():
         yield ok(
-            "kernel", "ends of processes are told at once (pidfd), strays are seen (subreaper)"
+            "kernel",
+            "ends of processes are told at once (pidfd), and orphans are seen (subreaper)",
         )
         return
     if not _has_pidfd():

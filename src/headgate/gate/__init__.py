@@ -1,16 +1,23 @@
 """The runtime of one process: it opens a store, takes part in the line, and holds leases.
 
-A program sees `gate`, `slot` and `lease`; the command line also `submit_jobs`, `worker_jobs`,
-`plan_ahead`, `cancel` and `notification_feed`. All of them use one `runtime`, which puts these
-together. Each has one owner, and those further down use those further up.
+Those further down use those further up.
 
-    transactions       operations, gathered by a background thread and committed together
-    liveness           who is alive, told by the kernel, and how to wake one another
-    host               memory, load, and agents that headgate did not start
-    acquisition        a request for seats, from asking to its end
-    waiting_and_held   what this process waits for and what it holds
-    live_settings      the configuration, followed while it changes
-    usage_poller       asks providers for their own count
+transactions       operations, gathered by a background thread and committed together
+liveness           who is alive, told by the kernel, and how to wake one another
+host               memory, load, and agents that headgate did not start
+lease              the seats a program holds, and how they are given back
+acquisition        a request for seats, from asking to its end
+waiting_and_held   what this process waits for and what it holds
+live_settings      the configuration, followed while it changes
+usage_poller       asks providers for their own count
+process_runtime    all of these, put together
+slot               the wait for seats: `async with gate.slot(…)`, or plain `with`
+submit_jobs        for those who hand in jobs
+worker_jobs        for workers and runners, who take jobs over and tell how they ended
+plan_ahead         what would become of some work if it were all started now
+cancel             ends a piece of work, whatever state it is in
+notification_feed  events on their way to those who want to be told of them
+gate               the face for programs
 """
 
 from headgate.gate.gate import Gate

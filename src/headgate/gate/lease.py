@@ -149,7 +149,7 @@ class Lease:
         return None if found is None else found.kind
 
     def when_ended(self, function: Callable[[HeadgateError], None] | None) -> None:
-        """Have a function called when somebody wants this work to end; at once if that is so."""
+        """Call a function when somebody asks for this work to end; at once if that has happened."""
         with self._lock:
             self.on_end, ended = function, self.ended_by
         if ended is not None and function is not None:

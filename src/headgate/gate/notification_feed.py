@@ -64,4 +64,4 @@ class NotificationFeed:
 
     def let_go(self, names: Sequence[str]) -> None:
         """Leave targets to others, as soon as the store can be written."""
-        self._transactor.tell(partial(notification_cursors.let_go, names=names, me=self._me))
+        self._transactor.tell(partial(notification_cursors.drop_claims, names=names, me=self._me))

@@ -64,14 +64,13 @@ def _request(
 
 
 def _refresh(runtime: Runtime, keys: set[str]) -> None:
-    """Have that done first which asking for seats would do first.
+    """Do first what asking for seats would do first.
 
-    Probes that have been out for long are taken for accepted, and readings are taken, for one key
-    of each pool that needs one.
+    Old probes are taken for accepted, and pools that need a reading get one.
     """
     if runtime.transactor.read(apply_signals.untidy):
         runtime.transactor.run(apply_signals.tidy)
-    if not runtime.gauged():
+    if not runtime.has_usage_source():
         return
     unread = runtime.transactor.read(lambda ledger: set(ledger.use.unread))
     for name in unread:

@@ -68,15 +68,17 @@ class Runtime:
         self.membership = Membership(self.registry, store)
         self.transactor = Transactor(store, self.background, self._ledger, self._expect)
         self.transactor.lets_in = settings.known
-        self.poller = Poller(self.transactor, self.registry.me, self.call, settings.resolver.gauged)
+        self.poller = Poller(
+            self.transactor, self.registry.me, self.call, settings.resolver.has_usage_source
+        )
         self.poller.functions.update(settings.functions)
-        self.holdings = WaitingAndHeld(self.registry.me, self, self.background.nudge)
+        self.waiting_and_held = WaitingAndHeld(self.registry.me, self, self.background.nudge)
         self.watcher = Watcher(self.registry, self.background, self._waits_after, self.poller.plan)
         self.transactor.take_part(
             self.membership,
             ProcessScan(settings.resolver, store),
             settings,
-            self.holdings,
+            self.waiting_and_held,
             self.watcher,
         )
         self._settings = settings
@@ -116,7 +118,7 @@ class Runtime:
 
         A plain thread waits until it is done; an event loop does not.
         """
-        self.holdings.forget(lease.id)
+        self.waiting_and_held.forget(lease.id)
         operation = _OfLease(lease, lambda ledger: release.release(ledger, lease.id))
         if self.store.instant or running_loop() is not None:
             self.transactor.submit(operation)
@@ -138,21 +140,21 @@ class Runtime:
         def undo(ledger: Ledger) -> None:
             acquisition.withdrawn = True
             acquisition.waits = False
-            self.holdings.forget(acquisition.id)
+            self.waiting_and_held.forget(acquisition.id)
             if acquisition.id:
                 text = acquisition.given_up or "no longer wanted"
                 release.withdraw(ledger, acquisition.id, text=text)
 
         return Retried(undo, told)
 
-    def gauged(self) -> bool:
+    def has_usage_source(self) -> bool:
         """Whether upstream's own count has a say in any pool."""
-        return self._settings.resolver.gauged()
+        return self._settings.resolver.has_usage_source()
 
     @property
     def attentive(self) -> bool:
         """Whether this process has to know what others do: it waits, or starts jobs."""
-        return bool(self.holdings.waiting) or self.membership.on_call is not None
+        return bool(self.waiting_and_held.waiting) or self.membership.on_call is not None
 
     def call(self) -> None:
         """Have the background thread find out what others did for this process."""
@@ -164,7 +166,7 @@ class Runtime:
         waiting: list[Acquisition] = []
 
         def last() -> Operation | None:
-            waiting.extend(self.holdings.fail_all(GateClosedError(CLOSED)))
+            waiting.extend(self.waiting_and_held.fail_all(GateClosedError(CLOSED)))
             leaves = self.membership.joined and not stay_for_programs
             return Operation(self._take_leave) if leaves else None
 
@@ -174,7 +176,7 @@ class Runtime:
             return
         except TimeoutError:  # the store does not answer; who looks next finds this process gone
             error = GateClosedError(CLOSED)
-            told = [*self.transactor.give_up(error), *self.holdings.fail_all(error)]
+            told = [*self.transactor.give_up(error), *self.waiting_and_held.fail_all(error)]
             self.abandon()
             deliver(told)
             return
@@ -202,13 +204,13 @@ class Runtime:
         self.registry.leave(remove=False)
 
     def _waits_after(self, operations: Sequence[Operation]) -> bool:
-        return self.membership.on_call is not None or self.holdings.waits(operations)
+        return self.membership.on_call is not None or self.waiting_and_held.waits(operations)
 
     def _until(self) -> float | None:
         """Until when the background thread may sleep, on the monotonic clock."""
         soon = time.monotonic() + 0.01
         times = (
-            self.holdings.next_deadline(),
+            self.waiting_and_held.next_deadline(),
             self.watcher.due,
             self.poller.next(),
             max(self._next_tick, soon) if self.attentive else None,
@@ -268,10 +270,10 @@ class Runtime:
 
     def _take_in_changes(
         self, ledger: Ledger
-    ) -> tuple[Changes, watch_duty.WatchPlan, list[Acquisition]]:
-        changes = self.holdings.look_up(ledger, attentive=self.attentive)
-        plan = watch_duty.plan(ledger, self.registry.me, waiting=self.attentive)
-        told = self.holdings.take_in(changes)
+    ) -> tuple[Changes, watch_duty.WatchList, list[Acquisition]]:
+        changes = self.waiting_and_held.look_up(ledger, attentive=self.attentive)
+        plan = watch_duty.what_to_watch(ledger, self.registry.me, waiting=self.attentive)
+        told = self.waiting_and_held.take_in(changes)
         if self.attentive or not self.watcher.plan.on_watch:
             self.watcher.follow(plan)  # else the post is handed on first, in a transaction
         return changes, plan, told
@@ -279,12 +281,12 @@ class Runtime:
     def _give_up(self, error: StoreError) -> None:
         """The store is not there any more: whoever waits for something from it hears of it."""
         with self.transactor.between_transactions():
-            waiting = self.holdings.fail_all(error)
+            waiting = self.waiting_and_held.fail_all(error)
         deliver(waiting)
 
     def _end_overdue(self) -> None:
         """End the work of leases that were held for longer than their pools allow."""
-        overdue = self.holdings.overdue()
+        overdue = self.waiting_and_held.overdue()
         if not overdue:
             return
         from headgate.gate.liveness import max_hold

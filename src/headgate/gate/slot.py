@@ -75,7 +75,7 @@ class Slot:
         """Wait for the seats without blocking the event loop; the caller releases the lease."""
         import asyncio
 
-        if self._wait == 0 and self._runtime.gauged():
+        if self._wait == 0 and self._runtime.has_usage_source():
             await asyncio.to_thread(self._runtime.poller.refresh, self._request.key)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()

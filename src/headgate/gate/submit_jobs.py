@@ -212,7 +212,7 @@ class Jobs:
 
     def let_go(self, id: int) -> None:
         """Let a held job into the line."""
-        self._transactor.run(partial(by_hand.let_go, id=id))
+        self._transactor.run(partial(by_hand.release_job, id=id))
 
     def move(self, id: int, *, priority: str | int | None = None, first: bool = False) -> None:
         """Give a waiting job another priority, or put it before all others of its priority."""

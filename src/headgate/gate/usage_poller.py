@@ -1,7 +1,7 @@
 """Asks upstream what it counts, on behalf of everybody on this machine who waits.
 
 Nobody asks while somebody else does: whoever wants to ask claims it in the store first, and the
-claim runs out by itself if its process dies. The keeper of the watch asks first; if it does not
+claim runs out by itself if its process dies. The member on watch asks first; if it does not
 (it may lack the key), another who waits does a moment later.
 """
 
@@ -21,7 +21,7 @@ from headgate.gate.transactions.group_commit import Transactor
 from headgate.ledger.learning import upstream_state
 from headgate.ledger.transaction import outside_use
 from headgate.ledger.transaction.ledger import Ledger
-from headgate.ledger.watch_duty import WatchPlan
+from headgate.ledger.watch_duty import WatchList
 
 if TYPE_CHECKING:
     from headgate.usage import Failed, Stream
@@ -31,7 +31,7 @@ _TIMEOUT = Seconds(5)
 _MARGIN = Ms(2_000)
 _SECOND = Seconds(1)
 _LATE = Seconds(3)
-"""For so long a reading that is due is left to who keeps the watch."""
+"""For so long a reading that is due is left to the member on watch."""
 _PATIENCE = Ms(5_000)
 """For so long beyond the usual who lacks the key leaves it to those who have it."""
 _QUIET = Seconds(30)
@@ -46,12 +46,12 @@ class Poller:
         transactor: Transactor,
         me: str,
         called: Callable[[], None],
-        gauged: Callable[[], bool],
+        has_usage_source: Callable[[], bool],
     ) -> None:
         self._transactor = transactor
         self._me = me
         self._called = called
-        self._gauged = gauged
+        self._gauged = has_usage_source
         self.functions: dict[str, Ask] = {}
         """Pools whose usage a function of this program tells."""
         self._at_it: set[str] = set()
@@ -64,7 +64,7 @@ class Poller:
         self._streams: dict[str, tuple[UsageSource, Stream, float]] = {}
         self._lock = threading.Lock()
 
-    def plan(self, plan: WatchPlan) -> None:
+    def plan(self, plan: WatchList) -> None:
         """Ask about the pools whose usage is to be read, when it is this process's turn.
 
         What is due stays due since then, however often it is planned again.
@@ -80,8 +80,8 @@ class Poller:
             for name, at in self._since.items()
         }
 
-    def _grace(self, plan: WatchPlan, name: str) -> Seconds:
-        """For how long to leave it to the keeper of the watch, unless that one lacks the key."""
+    def _grace(self, plan: WatchList, name: str) -> Seconds:
+        """For how long to leave it to the member on watch, unless that one lacks the key."""
         here = name in plan.keyless and name not in self._keyless
         return Seconds(0) if plan.on_watch or here else _LATE
 

@@ -51,7 +51,7 @@ class _Grant(NamedTuple):
     """Who has asked for its end already."""
 
 
-Mind = Callable[[_Grant], Taken]
+Track = Callable[[_Grant], Taken]
 """Looks after a job that was taken over."""
 
 
@@ -74,16 +74,16 @@ class _Taking(Joining):
     comes at once would be read by nobody.
     """
 
-    def __init__(self, do: Callable[[Ledger], _Grant | None], mind: Mind) -> None:
+    def __init__(self, do: Callable[[Ledger], _Grant | None], mind: Track) -> None:
         super().__init__(do)
         self.taken: Taken | None = None
-        self._mind = mind
+        self._track = mind
 
     def finish(self) -> None:
         """Look after it, and tell."""
         try:
             if self.error is None and self.result is not None:
-                self.taken = self._mind(self.result)
+                self.taken = self._track(self.result)
         finally:
             super().finish()
 
@@ -95,11 +95,11 @@ class _Finish(Operation):
     next job, for as long as its worker lives.
     """
 
-    def __init__(self, me: str, id: int, end: End, worker: str, mind: Mind | None = None) -> None:
+    def __init__(self, me: str, id: int, end: End, worker: str, mind: Track | None = None) -> None:
         super().__init__(lambda _: None)
         self.grant: _Grant | None = None
         self.taken: Taken | None = None
-        self._mind = mind
+        self._track = mind
         self._me = me
         self._id = id
         self._end = end
@@ -126,8 +126,8 @@ class _Finish(Operation):
     def finish(self) -> None:
         """Look after the next one, and tell."""
         try:
-            if self.error is None and self.grant is not None and self._mind is not None:
-                self.taken = self._mind(self.grant)
+            if self.error is None and self.grant is not None and self._track is not None:
+                self.taken = self._track(self.grant)
         finally:
             super().finish()
 
@@ -144,7 +144,7 @@ class WorkerJobs:
         """This process, as the store knows it."""
         return self._runtime.registry.me
 
-    def enlist(self, on_call: Callable[[], None]) -> None:
+    def start_receiving(self, on_call: Callable[[], None]) -> None:
         """Be given jobs from now on; `on_call` is called when there may be some."""
         self._runtime.membership.on_call = on_call
 
@@ -155,7 +155,7 @@ class WorkerJobs:
 
         self._transactor.perform(Joining(do))
 
-    def discharge(self) -> None:
+    def stop_receiving(self) -> None:
         """Be given no more jobs, and let others have those that were not started yet."""
 
         def do(ledger: Ledger) -> None:
@@ -172,12 +172,12 @@ class WorkerJobs:
             lambda ledger: [(it.id, it.granted) for it in lifecycle.to_start(ledger, self.me)]
         )
 
-    def unminded(self) -> list[tuple[int, str]]:
+    def without_runner(self) -> list[tuple[int, str]]:
         """Jobs whose runner is gone while their program lives on, each with that runner."""
         return self._transactor.read(
             lambda ledger: [
                 (lease.id, lease.member)
-                for lease in lifecycle.unminded(ledger)
+                for lease in lifecycle.without_runner(ledger)
                 if (job := ledger.tx.job(lease.id)) is not None and job.state is State.RUNNING
             ]
         )
@@ -191,12 +191,12 @@ class WorkerJobs:
         return self._take(partial(lifecycle.adopt, id=id, me=self.me), on_end)
 
     def _take(self, do: Callable[[Ledger], Job | None], on_end: OnEnd) -> Taken | None:
-        mind = partial(self._mind, on_end=on_end)
+        mind = partial(self._track, on_end=on_end)
         take = _Taking(lambda ledger: _grant(ledger, do(ledger)), mind)
         self._transactor.perform(take)
         return take.taken
 
-    def _mind(self, grant: "_Grant", on_end: OnEnd) -> Taken:
+    def _track(self, grant: "_Grant", on_end: OnEnd) -> Taken:
         job, mark, max_hold, asked = grant
         lease = Lease(
             self._runtime,
@@ -208,7 +208,7 @@ class WorkerJobs:
             waited=Seconds(0),
         )
         lease.on_end = partial(on_end, job.id)
-        self._runtime.holdings.hold(lease, None if max_hold is None else seconds(max_hold))
+        self._runtime.waiting_and_held.hold(lease, None if max_hold is None else seconds(max_hold))
         if asked is not None:  # before it was taken over
             lease.end(CancelledWorkError(asked.text))
         return Taken(job, lease)
@@ -218,10 +218,10 @@ class WorkerJobs:
 
         Tried until the store has it, unless the store is gone.
         """
-        self._runtime.holdings.forget(lease.id)
+        self._runtime.waiting_and_held.forget(lease.id)
         gone = 0.0
         while True:
-            mind = partial(self._mind, on_end=on_end)
+            mind = partial(self._track, on_end=on_end)
             operation = _Finish(self.me, lease.id, end, worker, mind=mind)
             try:
                 self._transactor.perform(operation)

@@ -1,11 +1,16 @@
 """The transactions: rules applied to rows, whatever the store.
 
-    transaction    an open transaction: its rows, its pools, its count of seats
-    learning       what upstream answered, applied to pools
-    release        seats given back, tickets taken out of the line
-    jobs           what becomes of a job
-    admission      seats asked for, the line settled; the same as a dry run
-    queries        status, capacity, queue, why, positions and ETAs. Nothing there writes
+transaction           an open transaction: its rows, its pools, its count of seats
+learning              what upstream answered, applied to pools
+release               gives seats back, takes tickets out of the line
+dead_members          frees what ended processes held
+watch_duty            which waiting process watches for its machine
+jobs                  what becomes of a job
+job_timers            what time does to jobs
+admission             seats asked for, the line settled; the same as a dry run
+limits_by_hand        limits, cooldowns and pauses set by people
+queries               status, capacity, queue, why, positions and ETAs. Nothing there writes
+notification_cursors  how far each target was notified
 
-They decide and write. Who runs them, how often and in which thread is up to the layers above.
+Nothing here waits, sleeps or looks at a clock: a transaction begins with the time it is given.
 """

@@ -114,7 +114,7 @@ def complain(ledger: Ledger, name: str, why: str) -> None:
     ledger.tell(FAILED, f"{name}: {why}")
 
 
-def let_go(ledger: Ledger, names: Iterable[str], me: Claim) -> None:
+def drop_claims(ledger: Ledger, names: Iterable[str], me: Claim) -> None:
     """Leave targets to others."""
     for name in names:
         if ledger.tx.note(_claimed(name)) == f"{me.member} {me.token}":

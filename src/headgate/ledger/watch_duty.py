@@ -22,7 +22,7 @@ from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import SILENCE
 
 
-class WatchPlan(NamedTuple):
+class WatchList(NamedTuple):
     """Whose end to look out for, and the next moment at which time alone changes something."""
 
     on_watch: bool = False
@@ -35,7 +35,7 @@ class WatchPlan(NamedTuple):
     """Those of them about which the last to ask could not, for want of the key."""
 
 
-NOTHING = WatchPlan()
+NOTHING = WatchList()
 
 
 def member_on_watch(ledger: Ledger) -> str:
@@ -43,14 +43,14 @@ def member_on_watch(ledger: Ledger) -> str:
     return ledger.tx.note(_name(ledger))
 
 
-def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchPlan:
+def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchList:
     """Keep watch if nobody does, or hand it on when leaving."""
     if waiting:
         host_pressure.tell(ledger)
-    found = plan(ledger, me, waiting=waiting)
+    found = what_to_watch(ledger, me, waiting=waiting)
     if found.vacant:
         ledger.tx.set_note(_name(ledger), me)
-        return plan(ledger, me, waiting=waiting)
+        return what_to_watch(ledger, me, waiting=waiting)
     if not waiting and member_on_watch(ledger) == me:
         others = (worker for worker in ledger.workers() if worker != me)
         successor = ledger.tx.waiting_member(ledger.machine, besides=me) or next(others, "")
@@ -60,7 +60,7 @@ def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchPlan:
     return found
 
 
-def plan(ledger: Ledger, me: str, *, waiting: bool) -> WatchPlan:
+def what_to_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchList:
     """What someone who waits has to look out for; nothing for those who do not."""
     if not waiting:
         return NOTHING
@@ -68,12 +68,12 @@ def plan(ledger: Ledger, me: str, *, waiting: bool) -> WatchPlan:
     if current == me:
         members = frozenset(row.id for row in ledger.tx.members()) - {me}
         due_in = _due_in(ledger)
-        return WatchPlan(on_watch=True, members=members, due_in=due_in, polls=polls(ledger))
+        return WatchList(on_watch=True, members=members, due_in=due_in, polls=polls(ledger))
     vacant = not (current and ledger.liveness.listening(current))
     members = frozenset() if vacant else frozenset({current})
     wanted = polls(ledger)
     keyless = frozenset(name for name in wanted if _lacked_key(ledger, name))
-    return WatchPlan(vacant=vacant, members=members, polls=wanted, keyless=keyless)
+    return WatchList(vacant=vacant, members=members, polls=wanted, keyless=keyless)
 
 
 def _lacked_key(ledger: Ledger, name: str) -> bool:

@@ -18,7 +18,7 @@ from headgate.config.error_text import clip, hide, plain
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
 from headgate.gate.liveness.process_marks import MARK
-from headgate.notify.outcome import Cancellation, Failed
+from headgate.notify.outcome import Cancellation, DeliveryFailed
 
 _LOOK = Seconds(0.05)
 """Seconds between two looks whether a command has ended whose output something else keeps open."""
@@ -36,9 +36,9 @@ def run(
     argv: Sequence[str],
     data: bytes,
     timeout: Seconds,
-    grip: Cancellation,
+    cancellation: Cancellation,
     environ: Mapping[str, str] | None = None,
-) -> Ended | Failed:
+) -> Ended | DeliveryFailed:
     """Run a command to its end, or to the end of its time."""
     env = dict(os.environ if environ is None else environ)
     env.pop(MARK, None)  # what a hook leaves running keeps nobody's seat
@@ -53,10 +53,10 @@ def run(
         )
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "its environment is unusable"
-        return Failed(f"cannot start {os.path.basename(argv[0])}: {why}")  # noqa: PTH119
+        return DeliveryFailed(f"cannot start {os.path.basename(argv[0])}: {why}")  # noqa: PTH119
     try:
         with _Pipes(process, data) as pipes:
-            return _see_through(process, pipes, timeout, grip)
+            return _see_through(process, pipes, timeout, cancellation)
     finally:
         if process.poll() is None:
             _kill(process)
@@ -64,29 +64,29 @@ def run(
 
 
 def _see_through(
-    process: subprocess.Popen[bytes], pipes: "_Pipes", timeout: Seconds, grip: Cancellation
-) -> Ended | Failed:
+    process: subprocess.Popen[bytes], pipes: "_Pipes", timeout: Seconds, cancellation: Cancellation
+) -> Ended | DeliveryFailed:
     deadline = time.monotonic() + timeout
     while process.poll() is None:
         left = deadline - time.monotonic()
         if left <= 0:
-            return Failed(f"took longer than {timeout:g}s")
-        if grip.broken.is_set():
-            return Failed("was broken off")
+            return DeliveryFailed(f"took longer than {timeout:g}s")
+        if cancellation.broken.is_set():
+            return DeliveryFailed("was broken off")
         if not pipes.turn(min(left, _LOOK)):
-            grip.broken.wait(min(left, _LOOK / 10))
+            cancellation.broken.wait(min(left, _LOOK / 10))
     pipes.turn(0)
     return Ended(process.returncode, pipes.last_line())
 
 
-def judge(ended: Ended | Failed) -> Failed | None:
+def judge(ended: Ended | DeliveryFailed) -> DeliveryFailed | None:
     """Why a command failed; None if it did not."""
-    if isinstance(ended, Failed):
+    if isinstance(ended, DeliveryFailed):
         return ended
     if ended.code == 0:
         return None
     how = f"exit {ended.code}" if ended.code > 0 else f"killed by signal {-ended.code}"
-    return Failed(f"{how}: {ended.said}" if ended.said else how)
+    return DeliveryFailed(f"{how}: {ended.said}" if ended.said else how)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -16,7 +16,7 @@ from headgate.core.times import Seconds
 from headgate.errors import GateClosedError, HeadgateError
 from headgate.gate import Gate
 from headgate.gate.notification_feed import NotificationFeed
-from headgate.notify.outcome import Cancellation, Failed
+from headgate.notify.outcome import Cancellation, DeliveryFailed
 from headgate.notify.send import lacks, send
 
 _LOOK = Seconds(1.0)
@@ -38,7 +38,7 @@ class Notifier:
         self._notices = gate.notices()
         self._first_wait = first_wait
         self._patience = patience
-        self._couriers: dict[str, _Courier] = {}
+        self._threads: dict[str, _TargetThread] = {}
         self._lacking: dict[str, tuple[float, bool]] = {}
 
     def run(self, stop: threading.Event) -> None:
@@ -59,20 +59,20 @@ class Notifier:
         """Look at what has happened and begin to deliver it; waits for nobody."""
         targets = {target.name: target for target in self._notices.targets()}
         lacking = {name: lack for name, target in targets.items() if (lack := lacks(target))}
-        self._dismiss(set(self._couriers) - (set(targets) - set(lacking)))
+        self._drop_targets(set(self._threads) - (set(targets) - set(lacking)))
         pending = self._notices.pending(list(targets))
         self._complain({name: lacking[name] for name in pending if name in lacking})
         for name in pending:
             if name not in lacking:
-                courier = self._couriers.get(name)
+                courier = self._threads.get(name)
                 if courier is None:
-                    courier = _Courier(self._notices, name, self._first_wait)
-                    self._couriers[name] = courier
+                    courier = _TargetThread(self._notices, name, self._first_wait)
+                    self._threads[name] = courier
                 courier.start()
 
     def close(self) -> None:
         """Stop; what is under way gets a moment to end, and is told again by another if not."""
-        couriers = list(self._couriers.values())
+        couriers = list(self._threads.values())
         for courier in couriers:
             courier.leave()
         deadline = time.monotonic() + _FAREWELL
@@ -80,14 +80,14 @@ class Notifier:
             courier.join(deadline)
         if couriers:
             with suppress(HeadgateError):
-                self._notices.let_go(list(self._couriers))
+                self._notices.let_go(list(self._threads))
 
-    def _dismiss(self, names: set[str]) -> None:
+    def _drop_targets(self, names: set[str]) -> None:
         """Leave targets that are configured no more, or cannot be told from here, to others."""
         for name in names:
-            self._couriers[name].leave()
-            if not self._couriers[name].busy:
-                del self._couriers[name]
+            self._threads[name].leave()
+            if not self._threads[name].busy:
+                del self._threads[name]
                 self._notices.let_go([name])
 
     def _complain(self, lacking: dict[str, str]) -> None:
@@ -101,7 +101,7 @@ class Notifier:
         self._lacking = since
 
 
-class _Courier:
+class _TargetThread:
     """Delivers to one target, in a thread that lives while there is something to deliver."""
 
     def __init__(self, notices: NotificationFeed, name: str, first_wait: Seconds) -> None:
@@ -173,7 +173,7 @@ class _Courier:
                 return False
             outcome = send(target, event, delivery, self._grip)
             tried += 1
-            if not isinstance(outcome, Failed):
+            if not isinstance(outcome, DeliveryFailed):
                 return self._notices.advance(self._name, event.seq)
             if self._stop.is_set():
                 return False  # perhaps it failed because it was broken off

@@ -7,11 +7,11 @@ from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
 
 
-class Sent(NamedTuple):
+class Delivered(NamedTuple):
     """It was taken."""
 
 
-class Failed(NamedTuple):
+class DeliveryFailed(NamedTuple):
     """It was not. `again` is whether another try makes sense, `wait` how long to wait at least."""
 
     why: str
@@ -20,7 +20,7 @@ class Failed(NamedTuple):
     wait: Seconds = Seconds(0)
 
 
-Outcome = Sent | Failed
+Outcome = Delivered | DeliveryFailed
 
 
 class Cancellation:

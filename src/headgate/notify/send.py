@@ -14,7 +14,7 @@ from headgate.core.notification_targets import APPRISE, COMMAND, NotifyTarget
 from headgate.core.times import seconds
 from headgate.errors import UsageError
 from headgate.notify import apprise_program, command, message, webhook
-from headgate.notify.outcome import Cancellation, Failed, Outcome, Sent
+from headgate.notify.outcome import Cancellation, Delivered, DeliveryFailed, Outcome
 
 _SERVICE = f"import sys; from {apprise_program.__name__} import main; sys.exit(main())"
 
@@ -56,15 +56,15 @@ def send(
     target: NotifyTarget,
     event: Event,
     delivery: str,
-    grip: Cancellation | None = None,
+    cancellation: Cancellation | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Tell a target of an event, once. Never raises."""
     env = os.environ if environ is None else environ
-    held = grip or Cancellation()
+    held = cancellation or Cancellation()
     lack = lacks(target, env)
     if lack:
-        return Failed(lack, again=False)
+        return DeliveryFailed(lack, again=False)
     try:
         if target.by == COMMAND:
             return _by_command(target, event, delivery, held, env)
@@ -72,35 +72,35 @@ def send(
             return _by_apprise(target, event, held, env)
         return _by_webhook(target, event, delivery, held, env)
     except Exception as error:  # noqa: BLE001 - no notification harms whoever sends it
-        return Failed(f"cannot be told: {type(error).__name__}")
+        return DeliveryFailed(f"cannot be told: {type(error).__name__}")
 
 
 def try_out(target: NotifyTarget, environ: Mapping[str, str] | None = None) -> str:
     """Send a test to a target now; returns why it failed, or nothing if it went through."""
     delivery = f"test-{os.urandom(6).hex()}"
     outcome = send(target, message.trial(target.name), delivery, environ=environ)
-    return outcome.why if isinstance(outcome, Failed) else ""
+    return outcome.why if isinstance(outcome, DeliveryFailed) else ""
 
 
 def _by_command(
     target: NotifyTarget,
     event: Event,
     delivery: str,
-    grip: Cancellation,
+    cancellation: Cancellation,
     environ: Mapping[str, str],
 ) -> Outcome:
     said = message.message(event, target.name, delivery, only_new=_wants_only_new(environ))
     env = {**environ, "HEADGATE_EVENT": said["event"], "HEADGATE_SUMMARY": said["summary"]}
     data = message.encode(said) + b"\n"
-    ended = command.run(target.command, data, seconds(target.timeout), grip, env)
-    return command.judge(ended) or Sent()
+    ended = command.run(target.command, data, seconds(target.timeout), cancellation, env)
+    return command.judge(ended) or Delivered()
 
 
 def _by_webhook(
     target: NotifyTarget,
     event: Event,
     delivery: str,
-    grip: Cancellation,
+    cancellation: Cancellation,
     environ: Mapping[str, str],
 ) -> Outcome:
     url = target.url or environ[target.url_env].strip()
@@ -116,22 +116,26 @@ def _by_webhook(
         secret = environ[target.secret_env].encode(errors="surrogateescape")
         headers["X-Headgate-Signature"] = webhook.sign(secret, stamp, body)
     timeout = seconds(target.timeout)
-    return webhook.post(url, headers, body, timeout=timeout, grip=grip, environ=environ)
+    return webhook.post(
+        url, headers, body, timeout=timeout, cancellation=cancellation, environ=environ
+    )
 
 
 def _by_apprise(
-    target: NotifyTarget, event: Event, grip: Cancellation, environ: Mapping[str, str]
+    target: NotifyTarget, event: Event, cancellation: Cancellation, environ: Mapping[str, str]
 ) -> Outcome:
     url = target.apprise or environ[target.apprise_env].strip()
     said = {"url": url, "title": message.title(event), "body": message.summary(event)}
     argv = (sys.executable, "-P", "-c", _SERVICE)
-    ended = command.run(argv, json.dumps(said).encode(), seconds(target.timeout), grip, environ)
-    if isinstance(ended, Failed):
+    ended = command.run(
+        argv, json.dumps(said).encode(), seconds(target.timeout), cancellation, environ
+    )
+    if isinstance(ended, DeliveryFailed):
         return ended
     match ended.code:
         case 0:
-            return Sent()
+            return Delivered()
         case apprise_program.UNKNOWN:
-            return Failed("apprise does not know such a URL", again=False)
+            return DeliveryFailed("apprise does not know such a URL", again=False)
         case _:
-            return Failed("apprise could not deliver it")
+            return DeliveryFailed("apprise could not deliver it")

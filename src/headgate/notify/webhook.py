@@ -14,7 +14,7 @@ from headgate.core.times import NO_TIME, Seconds, seconds
 from headgate.core.urls import split_url
 from headgate.http_client import Connection, Response, Trouble, Unusable, connect, explain
 from headgate.http_client import send as http_send
-from headgate.notify.outcome import Cancellation, Failed, Outcome, Sent
+from headgate.notify.outcome import Cancellation, Delivered, DeliveryFailed, Outcome
 
 _AGAIN = (408, 425, 429)
 _LONGEST_WAIT = Seconds(300)
@@ -32,39 +32,43 @@ def post(
     body: bytes,
     *,
     timeout: Seconds,
-    grip: Cancellation,
+    cancellation: Cancellation,
     environ: Mapping[str, str],
 ) -> Outcome:
     """Send it once. 2xx is success; what may pass by itself is worth another try."""
     split = split_url(url)
     if split is None:
-        return Failed("its URL cannot be used; expected http://… or https://…", again=False)
+        return DeliveryFailed("its URL cannot be used; expected http://… or https://…", again=False)
     connection = Connection(timeout)
-    grip.on_break(connection.break_off)
+    cancellation.on_break(connection.break_off)
     try:
         connect(connection, split, environ)
         said = {"Content-Type": "application/json", **headers}
         return _judge(split.host, http_send(connection, "POST", split, said, body=body))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is said and tried again
         again = not isinstance(error, Unusable)
-        why = "was broken off" if grip.broken.is_set() else explain(split.host, error, timeout)
-        return Failed(why, again=again)
+        why = (
+            "was broken off"
+            if cancellation.broken.is_set()
+            else explain(split.host, error, timeout)
+        )
+        return DeliveryFailed(why, again=again)
     finally:
-        grip.on_break(None)
+        cancellation.on_break(None)
         connection.close()
 
 
 def _judge(host: str, response: Response) -> Outcome:
     status = response.status
     if 200 <= status < 300:
-        return Sent()
+        return Delivered()
     if not 100 <= status < 600:
         raise Trouble("sent something that is not HTTP")
     why = f"{host} answered {status}"
     if 300 <= status < 400:
-        return Failed(f"{why}, and redirects are not followed", again=False)
+        return DeliveryFailed(f"{why}, and redirects are not followed", again=False)
     if status not in _AGAIN and status < 500:
-        return Failed(why, again=False)
+        return DeliveryFailed(why, again=False)
     said = {"retry-after": response.headers.get("retry-after", "")}
     wait = retry_after(said, (), "", Seconds(time.time()), until_reset=False)
-    return Failed(why, wait=min(seconds(wait or NO_TIME), _LONGEST_WAIT))
+    return DeliveryFailed(why, wait=min(seconds(wait or NO_TIME), _LONGEST_WAIT))

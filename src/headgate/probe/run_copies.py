@@ -22,7 +22,7 @@ from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
 from headgate.gate.liveness.process_marks import end, family
 from headgate.probe.search import Copy, Round
-from headgate.runner.child import adopt_strays
+from headgate.runner.child import become_subreaper
 
 _UNIT = 1_024 if os.uname().sysname == "Linux" else 1
 """In what the system counts the most memory that a process has taken."""
@@ -125,7 +125,7 @@ class _Running:
 
 def run_round(argv: list[str], count: int, bounds: Bounds) -> Round:
     """Run so many copies at once until all have ended; nothing of them is left behind."""
-    adopts = adopt_strays()
+    adopts = become_subreaper()
     before = family(os.getpid())
     copies: list[_Running] = []
     begun = time.monotonic()
@@ -139,7 +139,7 @@ def run_round(argv: list[str], count: int, bounds: Bounds) -> Round:
                 raise
             stopped = f"no more than {len(copies)} could be started: {error.strerror}"
         if not stopped:
-            peak, stopped = _mind(copies, bounds)
+            peak, stopped = _watch_copies(copies, bounds)
         wall = Seconds(time.monotonic() - begun)
     finally:
         with _Undisturbed():
@@ -149,7 +149,7 @@ def run_round(argv: list[str], count: int, bounds: Bounds) -> Round:
     return Round(tuple(copy.result() for copy in copies), wall, peak, stopped)
 
 
-def _mind(copies: list[_Running], bounds: Bounds) -> tuple[int, str]:
+def _watch_copies(copies: list[_Running], bounds: Bounds) -> tuple[int, str]:
     """Look after copies until they have ended or are to be ended."""
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT
     deadline = time.monotonic() + bounds.timeout
@@ -207,7 +207,7 @@ def _left(before: set[int], copies: list[_Running], *, adopts: bool) -> set[int]
     """What still runs of the copies."""
     for copy in copies:
         if not copy.ended:
-            _bury(copy)
+            _reap(copy)
     found = family(os.getpid()) - before - {os.getpid()}
     sessions = set() if adopts else {copy.pid for copy in copies}
     for pid in psutil.pids() if sessions else ():
@@ -217,7 +217,7 @@ def _left(before: set[int], copies: list[_Running], *, adopts: bool) -> set[int]
     return found
 
 
-def _bury(copy: _Running) -> None:
+def _reap(copy: _Running) -> None:
     """Take in a copy that we have ended: it has no code of its own."""
     with suppress(ChildProcessError):
         pid, _, usage = os.wait4(copy.pid, os.WNOHANG)

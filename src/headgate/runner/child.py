@@ -67,7 +67,7 @@ class Child:
     ) -> None:
         self.status: int | None = None
         self.stopped = False
-        self.adopts = adopt_strays()
+        self.adopts = become_subreaper()
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, MINDED)
         inherited = os.dup(life) if life >= 0 else -1
         try:
@@ -144,8 +144,8 @@ def _spawn(
     return os.posix_spawn(shell[0], shell, environment, setsigmask=mask, setsigdef=unset)
 
 
-def adopt_strays() -> bool:
-    """Become the parent of processes that lose theirs below us, where the system can do that."""
+def become_subreaper() -> bool:
+    """Become the parent of descendants whose own parent ends (Linux); False elsewhere."""
     if sys.platform != "linux":
         return False
     import ctypes

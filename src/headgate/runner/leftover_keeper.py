@@ -16,7 +16,7 @@ from headgate.gate.liveness.process_marks import carriers
 _LOOK = 10_000
 
 
-def keep_seats(gate: Gate, mark: str) -> None:
+def stay_for_leftovers(gate: Gate, mark: str) -> None:
     """Close the gate, and leave its leases to the processes that live on with them."""
     life = os.dup(gate.life_fd) if gate.life_fd >= 0 else -1
     gate.leave_behind()

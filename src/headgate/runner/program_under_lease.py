@@ -20,7 +20,7 @@ from headgate.errors import HeadgateError
 from headgate.gate import Gate, Lease
 from headgate.gate.liveness.process_marks import MARK, carriers, end, family
 from headgate.runner.child import Child, describe, find_program
-from headgate.runner.leftover_keeper import keep_seats
+from headgate.runner.leftover_keeper import stay_for_leftovers
 
 CANNOT_START = 126
 NOT_FOUND = 127
@@ -28,7 +28,7 @@ _STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Program(NamedTuple):
-    """What to run, and under which terms."""
+    """What to run, and how."""
 
     argv: list[str]
     key: str | None = None
@@ -128,7 +128,7 @@ def _under(
             f"{describe(program.argv[0])} has ended, but something it started still runs{pids}; "
             f"its seats stay taken until that ends (headgate cancel {lease.id})"
         )
-        keep_seats(gate, mark)
+        stay_for_leftovers(gate, mark)
     else:
         lease.release()
     terminal.restore()

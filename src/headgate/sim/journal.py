@@ -67,7 +67,7 @@ class Journal:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._file = None if path is None else os.open(path, flags, 0o644)
 
-    def write(self, event: str, at: int, **fields: Any) -> JournalLine:  # noqa: ANN401 - those of `Line`
+    def write(self, event: str, at: int, **fields: Any) -> JournalLine:  # noqa: ANN401 - those of `JournalLine`
         """Add a line."""
         self.written += 1
         mono = round(time.monotonic_ns() / 1e6, 3)

@@ -90,10 +90,7 @@ def write_code(job: Job) -> str:
 
 
 def where(word: Word) -> list[tuple[str, bool]]:
-    """Where jobs that people call so are found.
-
-    Each is a value of `job.state`, and whether those are meant that are 'parked' without a code.
-    """
+    """The pairs (`job.state`, whether without a code) under which jobs with this word are kept."""
     if word is Word.QUEUED:
         return [("queued", False), ("parked", True)]
     return [(word.value, False)]

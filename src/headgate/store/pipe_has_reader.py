@@ -8,7 +8,10 @@ _NOBODY = {errno.ENXIO, errno.ENOENT}
 
 
 def has_reader(path: Path) -> bool:
-    """Opening a pipe for writing fails at once if nobody reads it; in doubt, somebody does."""
+    """Whether a process has this pipe open for reading; True if that cannot be found out.
+
+    Opening a pipe for writing fails at once if nobody reads it.
+    """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
     except OSError as error:

@@ -125,7 +125,7 @@ class SqliteStore:
                 time.sleep(0.005)
 
     def _same_file(self) -> None:
-        """Two files under one name would be two sets of books, and twice the limit."""
+        """Fail if the path names another file now: two files would double every limit."""
         try:
             same = os.stat(self.path).st_ino == self._inode  # noqa: PTH116 - hot
         except FileNotFoundError:

@@ -41,7 +41,7 @@ _ECHO = Ms(10_000)
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
-class Asked(NamedTuple):
+class EndAsked(NamedTuple):
     """Somebody wants the program to end: it was cancelled, or held its seats for too long."""
 
     outcome: AttemptOutcome
@@ -55,7 +55,7 @@ class Stopped(NamedTuple):
     signal: str
 
 
-Cause = WatchVerdict | Asked | Stopped
+Cause = WatchVerdict | EndAsked | Stopped
 """Why a runner ends the program that it looks after."""
 
 
@@ -103,7 +103,7 @@ class Runner:
         self._gate = Gate(open_store(store), config=_settings[0], view=view)
         self._told: dict[tuple[int, str], tuple[Ms, Ms]] = {}
         """What a job was reported to be refused for, when, and until when."""
-        self._ending: dict[int, Asked] = {}
+        self._ending: dict[int, EndAsked] = {}
         """Which jobs somebody wants to end, and why: a word may come when its job has ended."""
         self._stopped: Stopped | None = None
 
@@ -214,12 +214,12 @@ class Runner:
         agent_watch, before = watch.agent_watch, watch.agent_watch.session
         for line in watch.tail.lines(to_end=to_end):
             found = agent_watch.feed(line, _now(), Seconds(time.time()))
-            if found is not None and self._is_news(taken, found):
+            if found is not None and self._says_more(taken, found):
                 taken.lease.tell(found)
         if agent_watch.session != before:
             self._gate.worker_jobs.remember(taken.lease, agent_watch.session)
 
-    def _is_news(self, taken: Taken, found: Signal) -> bool:
+    def _says_more(self, taken: Taken, found: Signal) -> bool:
         """Whether a signal says more than the one before it: agents tell of every retry."""
         what = (taken.job.id, found.kind)
         until = _now() + (found.retry_after or NO_TIME)
@@ -312,16 +312,16 @@ class Runner:
 _NAMES = {int(number) for number in signal.valid_signals()}
 
 
-def _asked(why: HeadgateError) -> Asked:
+def _asked(why: HeadgateError) -> EndAsked:
     if isinstance(why, HoldExpiredError):
-        return Asked(AttemptOutcome.OVERDUE, MAX_HOLD, str(why))
-    return Asked(AttemptOutcome.CANCELLED, "cancelled", str(why))
+        return EndAsked(AttemptOutcome.OVERDUE, MAX_HOLD, str(why))
+    return EndAsked(AttemptOutcome.CANCELLED, "cancelled", str(why))
 
 
 def _as_caused(ended: End, cause: Cause) -> End:
     """How an attempt ended that was ended for a cause, or is judged by one."""
     match cause:
-        case Asked():
+        case EndAsked():
             return ended._replace(outcome=cause.outcome, code=cause.code, text=cause.text)
         case Stopped():
             text = f"its runner was stopped by {cause.signal}"

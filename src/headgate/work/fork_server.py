@@ -29,7 +29,7 @@ class ForkServer:
         self.pid = os.fork()
         if self.pid == 0:
             self._asks.close()
-            _mind(theirs, run)
+            _serve(theirs, run)
         theirs.close()
 
     def ask(self, **order: object) -> bool:
@@ -47,7 +47,7 @@ class ForkServer:
             os.waitpid(self.pid, 0)
 
 
-def _mind(asks: socket.socket, run: Callable[[dict[str, Any]], None]) -> None:
+def _serve(asks: socket.socket, run: Callable[[dict[str, Any]], None]) -> None:
     """Fork a runner for each order, until the worker is gone."""
     code = 1
     try:

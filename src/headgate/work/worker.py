@@ -27,7 +27,7 @@ _FAREWELL = Seconds(5.0)
 """Seconds that notifications which are under way get when it is time to stop."""
 
 
-class Places(NamedTuple):
+class WorkerOptions(NamedTuple):
     """Which store and which configuration, as they were named."""
 
     store: str | None
@@ -37,12 +37,12 @@ class Places(NamedTuple):
 class Worker:
     """A process that starts jobs. Make it before anything starts a thread: it forks."""
 
-    def __init__(self, places: Places, say: Callable[[Event], None]) -> None:
+    def __init__(self, places: WorkerOptions, say: Callable[[Event], None]) -> None:
         self._places = places
         warm(Path(places.config) if places.config else config.find())
-        self._nursery = ForkServer(run_order)
+        self._fork_server = ForkServer(run_order)
         self._gate = Gate.open(places.store, config=places.config)
-        self._crew = self._gate.worker_jobs
+        self._worker_jobs = self._gate.worker_jobs
         self._folder: Path = self._gate.jobs.folder
         self._say = say
         self._called = threading.Event()
@@ -70,7 +70,7 @@ class Worker:
             signal.signal(number, self.stop)
         latest = self._gate.events(most=1)
         self._told = latest[-1].seq if latest else 0
-        self._crew.enlist(self._called.set)
+        self._worker_jobs.start_receiving(self._called.set)
         silence = threading.Event()
         notifier = threading.Thread(target=Notifier(self._gate).run, args=(silence,), daemon=True)
         notifier.start()
@@ -94,31 +94,31 @@ class Worker:
                         )
                     )
                     time.sleep(_TICK)
-            self._crew.discharge()
+            self._worker_jobs.stop_receiving()
             return self._gate.jobs.counts().get("running", 0)
         finally:
             silence.set()
             notifier.join(_FAREWELL)
             self._gate.close()
-            self._nursery.close()
+            self._fork_server.close()
 
     def _turn(self) -> None:
-        if self._crew.due():
-            self._crew.tick(None)
-        self._start(self._crew.to_start(), adopt=False)
-        self._start(self._crew.unminded(), adopt=True)
+        if self._worker_jobs.due():
+            self._worker_jobs.tick(None)
+        self._start(self._worker_jobs.to_start(), adopt=False)
+        self._start(self._worker_jobs.without_runner(), adopt=True)
         self._tell()
         self._relieve()
         if time.monotonic() >= self._next_clean:
             self._next_clean = time.monotonic() + _CLEAN
-            for id in self._crew.tick(self._gate.job_policy.keep):
+            for id in self._worker_jobs.tick(self._gate.job_policy.keep):
                 log_file.remove(self._folder, id)
 
     def _relieve(self) -> None:
         """Park a job before the kernel has to kill something, if that is wanted; then wait."""
         if self._gate.job_policy.relieve and time.monotonic() >= self._next_relief:
             danger = self._gate.strained(danger=True)
-            if danger is not None and self._crew.relieve(danger.note):
+            if danger is not None and self._worker_jobs.relieve(danger.note):
                 self._next_relief = time.monotonic() + _RELIEF
 
     def _start(self, given: Sequence[tuple[int, int | str]], *, adopt: bool) -> None:
@@ -128,8 +128,8 @@ class Worker:
             id, _ = each
             if now - self._asked.get(each, -_ASK_AGAIN) >= _ASK_AGAIN:
                 self._asked[each] = now
-                order = {"store": self._places.store, "job": id, "worker": self._crew.me}
-                if not self._nursery.ask(**order, adopt=adopt):
+                order = {"store": self._places.store, "job": id, "worker": self._worker_jobs.me}
+                if not self._fork_server.ask(**order, adopt=adopt):
                     self.begin_anew = True  # this process has threads by now, and cannot fork
                     self._stopping = True
                     return

@@ -9,7 +9,15 @@ from typing import Any
 
 from headgate.cli.shared.options import add_grace
 from headgate.core.quantities import parse_duration, parse_priority, parse_weight, shown
-from headgate.core.table_fields import FLAG, Field, Fields, Refused, flag, read_options, shortened
+from headgate.core.table_fields import (
+    FLAG,
+    Field,
+    FieldRefused,
+    Fields,
+    flag,
+    read_options,
+    shortened,
+)
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import UsageError
 from headgate.gate import Gate
@@ -170,7 +178,7 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
         backoff=policy.backoff,
         longest_backoff=policy.longest_backoff,
         grace=found.get("grace"),
-        terms={name: found[name] for name in _TERMS if name in found},
+        terms={name: found[name] for name in _RUN_LIMITS if name in found},
     )
 
 
@@ -201,7 +209,7 @@ def _env(found: object) -> dict[str, str]:
     env: dict[str, str] = found or {}  # type: ignore[assignment]  # checked above and below
     for name, value in env.items():
         if not isinstance(value, str):  # the others may be secrets
-            raise Refused(f"bad env {shown(name)}: {shown(value)} is no text")
+            raise FieldRefused(f"bad env {shown(name)}: {shown(value)} is no text")
     return env
 
 
@@ -267,7 +275,7 @@ _KEYS = Field(_keys, "PROVIDER/MODEL, or a list of them")
 _TEXT = Field(_text, "text")
 _FLAG = Field(flag, FLAG)
 _COUNT = Field(_count, f"a whole number from 1 to {10**9}")
-_TERMS: Fields = {
+_RUN_LIMITS: Fields = {
     "park": _FLAG,
     "patience": Field(_patience, ""),
     "stale_after": _time("stale_after"),
@@ -295,5 +303,5 @@ _FIELDS: Fields = {
     "fallback_after": _time("fallback_after"),
     "attempts": Field(_whole(1, 1000), "a whole number from 1 to 1000"),
     "grace": _time("grace"),
-    **_TERMS,
+    **_RUN_LIMITS,
 }

@@ -40,7 +40,7 @@ WantedBy=default.target
 """
 
 
-class Service(NamedTuple):
+class ServiceFile(NamedTuple):
     """A service's file: where it belongs, what is in it, and what to do with it then."""
 
     path: Path
@@ -48,7 +48,7 @@ class Service(NamedTuple):
     next: tuple[str, ...]
 
 
-def make(kind: str, words: Sequence[str], search: str) -> Service:
+def make(kind: str, words: Sequence[str], search: str) -> ServiceFile:
     """The service that runs these words, with programs found on the path `search`."""
     for word in (*words, search):
         if not word.isprintable():
@@ -74,7 +74,7 @@ def this_headgate() -> list[str]:
     return [sys.executable, "-m", _NAME]
 
 
-def _systemd(words: Sequence[str], search: str) -> Service:
+def _systemd(words: Sequence[str], search: str) -> ServiceFile:
     base = os.environ.get("XDG_CONFIG_HOME", "")
     home = Path(base) if base.startswith("/") else _home() / ".config"
     if set(words[0]) & set("'\"\\"):  # systemd takes no such program, but passes its name on
@@ -82,7 +82,7 @@ def _systemd(words: Sequence[str], search: str) -> Service:
     program, *rest = words
     # systemd puts variables into arguments, but not into the name of the program.
     command = " ".join([_quoted(program), *(_quoted(word).replace("$", "$$") for word in rest)])
-    return Service(
+    return ServiceFile(
         home / "systemd" / "user" / f"{_NAME}.service",
         _UNIT.format(command=command, path=_quoted(f"PATH={search}")),
         (
@@ -100,7 +100,7 @@ def _quoted(word: str) -> str:
     return f'"{word}"'
 
 
-def _launchd(words: Sequence[str], search: str) -> Service:
+def _launchd(words: Sequence[str], search: str) -> ServiceFile:
     import plistlib
     from shlex import quote
 
@@ -117,7 +117,7 @@ def _launchd(words: Sequence[str], search: str) -> Service:
         "StandardOutPath": log,
         "StandardErrorPath": log,
     }
-    return Service(
+    return ServiceFile(
         path,
         plistlib.dumps(content, sort_keys=False).decode(),
         (

@@ -44,7 +44,7 @@ class EndCause(Enum):
 
 
 class EndRequest(NamedTuple):
-    """The wish that a lease's work ends, with a sentence for people."""
+    """A request to end a lease's work: who asked, and a sentence for people."""
 
     cause: EndCause
     text: str

@@ -23,7 +23,7 @@ It gets in: in the first of these pools nobody can overtake it any more, so free
 until they are enough, and then the same holds for the next.
 
 Within a pass seats are only taken, never given back, so one pass is enough: whoever was blocked
-early is still blocked at its end. There are two exceptions, for which `Outcome.again` asks for
+early is still blocked at its end. There are two exceptions, for which `PassOutcome.again` asks for
 another pass. Seats kept for a head under its limit may be taken under a wider view, and then
 others need not be held up on its behalf. And a borrower that is heavier than its lender makes all
 seats of its family count for its own class, which may be the one that some of them were reserved

@@ -79,7 +79,7 @@ class PoolRow(NamedTuple):
     paused_until: Ms | None = None
     pause_note: str = ""
     learned: str = ""
-    """What `law` has learned, as text."""
+    """What `control_law` has learned, as text."""
 
     @property
     def says_nothing(self) -> bool:
@@ -92,7 +92,7 @@ class PoolRow(NamedTuple):
         )
 
 
-class Unread(NamedTuple):
+class UnreadableNotice(NamedTuple):
     """Something kept about a pool that cannot be read, and what counts in its place."""
 
     what: str
@@ -134,7 +134,7 @@ class Pool(NamedTuple):
     rates: Rates = Rates()
     pressure_limits: PressureLimits | None = None
     """When the machine itself is too strained for more; None if nobody cares."""
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[UnreadableNotice, ...] = ()
     """What is kept about it and cannot be read."""
     fixed: bool = False
     """Whether nothing is learned because what its limit is or was learned to be cannot be read."""

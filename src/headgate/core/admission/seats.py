@@ -67,7 +67,7 @@ class Use:
         return twin
 
     def clear(self) -> None:
-        """Begin to count anew; what is kept is not counted but decided, and stays."""
+        """Reset the counts; seats kept for starved heads stay."""
         kept = self.kept
         self.__init__()  # type: ignore[misc]
         self.kept = kept
@@ -78,7 +78,7 @@ class Use:
         self.by_class[place, cls] = self.by_class.get((place, cls), 0) + seats
 
     def hand_over(self, place: str, cls: str, to: str, seats: int) -> None:
-        """Count seats that are held for another class: of a family only the heaviest counts."""
+        """Move held seats to another class: in a family only the heaviest member counts."""
         self.by_class[place, cls] = self.by_class.get((place, cls), 0) - seats
         self.by_class[place, to] = self.by_class.get((place, to), 0) + seats
 

@@ -21,7 +21,7 @@ from headgate.core.admission.pools import (
     Declared,
     Pool,
     PoolRow,
-    Unread,
+    UnreadableNotice,
 )
 from headgate.core.host.auto_limit import AGENT_MEMORY, auto_floor, auto_limit, auto_source
 from headgate.core.host.pressure import Host, PressureLimits
@@ -171,27 +171,29 @@ def _pool(name: str, declared: Declared | None, row: PoolRow | None, defaults: D
     )
 
 
-def _unread_limit(found: Unreadable, limit: int) -> Unread:
+def _unread_limit(found: Unreadable, limit: int) -> UnreadableNotice:
     saved = "no limit could" if found.first is None else f"a limit of {found.first} could"
     instead = f"{limit} seat{'' if limit == 1 else 's'}; {saved} be saved from it"
-    return Unread("what was learned", found.text, found.why, instead)
+    return UnreadableNotice("what was learned", found.text, found.why, instead)
 
 
-def sound(row: PoolRow) -> tuple[PoolRow, tuple[Unread, ...]]:
+def sound(row: PoolRow) -> tuple[PoolRow, tuple[UnreadableNotice, ...]]:
     """A row with a careful value wherever it has one that no version known here has written."""
     unread = []
     odd = "no such value is known here"
     if not (row.limit in (None, UNLIMITED, LEARN) or _within(row.limit, 1, MOST)):
-        unread.append(Unread("the limit set by hand", repr(row.limit), odd, "1 seat"))
+        unread.append(UnreadableNotice("the limit set by hand", repr(row.limit), odd, "1 seat"))
         row = row._replace(limit=1)
     if not (row.cooldown is None or _within(row.cooldown, 0, LONGEST_MS)):
         instead = "freed seats rest for 2m"
-        unread.append(Unread("the cooldown set by hand", repr(row.cooldown), odd, instead))
+        unread.append(
+            UnreadableNotice("the cooldown set by hand", repr(row.cooldown), odd, instead)
+        )
         row = row._replace(cooldown=_LONG_COOLDOWN)
     if not (row.paused_until is None or _within(row.paused_until, -FOREVER, FOREVER)):
         instead = f"it is paused until somebody says: headgate resume '{row.name}'"
         unread.append(
-            Unread(
+            UnreadableNotice(
                 what="the end of its pause",
                 text=repr(row.paused_until),
                 why=odd,

@@ -103,7 +103,11 @@ class AgentWatch:
         signal = classify_line(head, "", self._rules, provider=self._provider, now=wall)
         if signal and signal.kind in REFUSALS:
             self._refused(signal, now, by_event=is_event)
-        elif seen.progress and self._since is not None and self._is_news(now, is_event=is_event):
+        elif (
+            seen.progress
+            and self._since is not None
+            and self._is_real_progress(now, is_event=is_event)
+        ):
             self._since = self.refused_at = self.retry_after = None
         return signal
 
@@ -184,7 +188,7 @@ class AgentWatch:
         self.refused_at = now
         self.retry_after = signal.retry_after
 
-    def _is_news(self, now: Ms, *, is_event: bool) -> bool:
+    def _is_real_progress(self, now: Ms, *, is_event: bool) -> bool:
         """Whether progress is no echo of the refusal before it."""
         if is_event:
             return True

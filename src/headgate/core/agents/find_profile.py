@@ -1,10 +1,4 @@
-"""Kinds of agents: which one a command line starts, its model, its sessions, its output.
-
-profile     what is known about one kind of agent, as data
-wrappers    the program behind `env`, `timeout`, `npx` …
-resuming    the command line that goes on with a session
-output      what one line of output tells
-"""
+"""Which profile a command line has, and the model and session it names."""
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase

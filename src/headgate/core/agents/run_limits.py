@@ -1,4 +1,4 @@
-"""On which terms an agent runs: when it is ended, and what becomes of its job. Times are in ms."""
+"""When an agent is ended, and what then happens to its job. Times are in ms."""
 
 from collections.abc import Iterator
 
@@ -31,7 +31,7 @@ class JobPolicy(NamedTuple):
     limits: RunLimits = RunLimits()
     attempts: int = 10
     backoff: Ms = Ms(5_000)
-    """How long a parked job waits the first time, if upstream does not say."""
+    """How long a job stays out of the line after its first attempt in vain."""
     longest_backoff: Ms = Ms(600_000)
     expires: Ms | None = Ms(86_400_000)
     """How long it may wait to be started."""
@@ -45,14 +45,14 @@ class JobPolicy(NamedTuple):
     """Whether the youngest job of the lowest priority is parked when memory is nearly gone."""
 
 
-def warnings(terms: RunLimits | JobPolicy) -> list[str]:
-    """What these terms would do to healthy agents, a sentence for each setting."""
-    return [f"{name}: {text}" for name, text in harmful_settings(terms)]
+def warnings(given: RunLimits | JobPolicy) -> list[str]:
+    """What these settings would do to healthy agents, a sentence for each."""
+    return [f"{name}: {text}" for name, text in harmful_settings(given)]
 
 
-def harmful_settings(terms: RunLimits | JobPolicy) -> Iterator[tuple[str, str]]:
+def harmful_settings(given: RunLimits | JobPolicy) -> Iterator[tuple[str, str]]:
     """The settings that would end healthy agents, each with what is wrong with it."""
-    limits = terms.limits if isinstance(terms, JobPolicy) else terms
+    limits = given.limits if isinstance(given, JobPolicy) else given
     patience, stale, runtime, calls, same, _ = limits
     if patience < 30_000:
         text = f"refusals often ask for a longer wait than {show_duration(patience)}"

@@ -1,7 +1,7 @@
 """The built-in table by which answers and lines of output are judged: the first match decides.
 
 The order matters. A code tells more than words do; words on how many at once tell more than a code
-that means any limit; a status alone tells least. What a rule can say is in `rules`.
+that means any limit; a status alone tells least. What a rule can say is in `answer_rules`.
 """
 
 from collections.abc import Mapping

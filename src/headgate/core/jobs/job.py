@@ -48,8 +48,8 @@ class Job(NamedTuple):
     `due` is when time alone does something to it (0 for never): it expires, may be tried again, or
     may go to its next model. `expires` is when it has waited too long to be started at all. `parks`
     are the attempts that came to nothing since it was submitted or retried by hand, `failures`
-    those of them that were its own fault. `adopted` is one that runs, but whose first runner has
-    died. All that `change` does not set is set by whoever keeps the job.
+    those of them that were its own fault. `adopted`: its program runs under a second runner. The
+    caller of `change` sets the other fields.
     """
 
     id: int
@@ -237,7 +237,7 @@ def command(spec: Spec, key: str) -> list[str]:
 
 
 def backoff(spec: Spec, id: int, parks: int) -> Ms:
-    """How long a job that was parked so often stays away: longer each time, and not all alike.
+    """How long a job stays out of the line after so many attempts in vain: it doubles each time.
 
     For how long upstream asked to be left alone is its pool's business: the job waits for that in
     line, where nobody who came later gets in before it.

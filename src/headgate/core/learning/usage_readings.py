@@ -118,7 +118,7 @@ class Sight(NamedTuple):
 
 
 def stance(sight: Sight, every: int, now: int) -> str:
-    """Whether the last reading can be built on, a new one has to be had first, or none can."""
+    """Whether the last reading is fresh, must be renewed first, or is unusable."""
     few = max(3 * every, 5_000)
     if now - sight.tried > few or sight.doubted > max(sight.at, sight.tried):
         return WANTED
@@ -154,14 +154,14 @@ def _short(own: list[Own]) -> bool:
     return bool(lengths) and lengths[len(lengths) // 2] < _SHORT
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """When a reading was asked for, and how much our own settings allow."""
 
     at: int
     most: int
 
 
-def take(sight: Sight, reading: Reading, own: list[Own], question: Asked, now: int) -> Sight:
+def take(sight: Sight, reading: Reading, own: list[Own], question: Question, now: int) -> Sight:
     """A reading has arrived."""
     asked, most = question
     if asked < sight.at:

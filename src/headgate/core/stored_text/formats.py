@@ -3,9 +3,9 @@
 Processes of several versions share one store, and those of version 0.1.0 are what they are. So a
 value is written to the byte as that version writes it. There are three forms:
 
-    [2,8,2,2,1,1,0,[[3,1.0,5000,65000]],5000,1,0,0,true,8,true]    `Listed`: a list of its fields
-    1700000000000 17                                               `Line`: fields in a template
-    a/b=1700000000000,host@m=1700000000250                         `Lines`: several of these
+    [2,8,2,2,1,1,0,[[3,1.0,5000,65000]],5000,1,0,0,true,8,true]    `JsonList`: its fields
+    1700000000000 17                                               `FieldLine`: fields in a template
+    a/b=1700000000000,host@m=1700000000250                         `FieldLines`: several of these
 
 Reading it has three outcomes, and each is a type: None (there is no text), the value, or
 `Unreadable`. A text is unreadable if it was cut off or damaged, or if a newer version wrote it: a
@@ -63,7 +63,7 @@ class TextForm(Protocol[T]):
     """How values of one type are written."""
 
     exact: bool
-    """Whether reading gives what was written, or that with some digits less."""
+    """Whether reading returns exactly what was written; False if digits may be lost."""
 
     def write(self, value: T) -> str:
         """A value as text."""
@@ -127,8 +127,7 @@ class JsonList(Generic[T]):
 class FieldLine(Generic[T]):
     """The fields in a template, as in `{} {:.3f}`.
 
-    A text that its value would not be written as is none of these: so no blank, zero or comma too
-    many passes.
+    A text is accepted only if writing its value gives the same text again.
     """
 
     def __init__(self, kind: type[T], template: str) -> None:

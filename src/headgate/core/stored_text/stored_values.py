@@ -33,7 +33,7 @@ UNKNOWN = "unreadable"
 """Who is taken to have written what stands in for a text that cannot be read."""
 
 
-class Sighting(NamedTuple):
+class ForeignCount(NamedTuple):
     """Programs that never asked for a seat, as seen within one set of processes."""
 
     machine: str
@@ -71,7 +71,7 @@ class Gated(NamedTuple):
     pool: str
 
 
-class Mark(NamedTuple):
+class StoredSent(NamedTuple):
     """What a lease remembers for one pool: `Sent`, with its flags in one number."""
 
     pool: str
@@ -81,7 +81,7 @@ class Mark(NamedTuple):
 
     @property
     def sent(self) -> Sent:
-        """The same, as the law has it."""
+        """As a `control_law.Sent`."""
         flags = self.flags
         return Sent(
             self.epoch,
@@ -121,11 +121,11 @@ def _sight(it: Sight) -> bool:
     return 0 <= it.careful <= _CAREFUL
 
 
-def _sightings(them: tuple[Sighting, ...]) -> bool:
+def _sightings(them: tuple[ForeignCount, ...]) -> bool:
     return all(it.programs >= 0 for it in them)
 
 
-def _marks(them: tuple[Mark, ...]) -> bool:
+def _marks(them: tuple[StoredSent, ...]) -> bool:
     return all(it.pool and it.level >= 0 and 0 <= it.flags <= _FLAGS for it in them)
 
 
@@ -133,7 +133,7 @@ LEARNED = StoredText(JsonList(Learned), _learned)
 PACE = StoredText(FieldLine(Pace, " ".join(["{:.9g}"] * len(Pace._fields))), _pace)
 METER = StoredText(JsonList(RateMeter), _meter)
 SIGHT = StoredText(JsonList(Sight), _sight)
-SIGHTINGS = StoredText(FieldLines(Sighting, "{}|{}={}@{}", ","), _sightings)
+SIGHTINGS = StoredText(FieldLines(ForeignCount, "{}|{}={}@{}", ","), _sightings)
 STRAINED = StoredText(FieldLines(StoredPressure, "{}={},{},{:g},{:.3f}@{}", ";"))
 OVERTAKEN = StoredText(
     FieldLines(Overtaken, "{}={}", ","), lambda them: all(it.place for it in them), size=1024
@@ -142,7 +142,7 @@ RESET = StoredText(FieldLine(Reset, "{} {}"))
 GATED = StoredText(
     FieldLines(Gated, "{}", ","), lambda them: all(is_pattern(it.pool) for it in them)
 )
-_MARK_LINES = FieldLines(Mark, "{}={}/{}/{}", ",")
+_MARK_LINES = FieldLines(StoredSent, "{}={}/{}/{}", ",")
 _MARKS = StoredText(_MARK_LINES, _marks, size=1024)
 
 DEAR_PACE = Pace(served=MOST, clean=8, after=8, after_mean=1.0)
@@ -169,9 +169,9 @@ def careful_sight(now: int, until: int) -> Sight:
     return Sight(doubted=now, careful=_CAREFUL, company=now, polling=polling, polling_until=until)
 
 
-def everywhere(now: int) -> tuple[Sighting, ...]:
+def everywhere(now: int) -> tuple[ForeignCount, ...]:
     """Programs that never asked have all seats."""
-    return (Sighting(UNKNOWN, UNKNOWN, MOST, now),)
+    return (ForeignCount(UNKNOWN, UNKNOWN, MOST, now),)
 
 
 def worst(now: int) -> tuple[StoredPressure, ...]:
@@ -189,7 +189,9 @@ def cut_off(at: int, now: int) -> bool:
 
 def write_sent(marks: list[tuple[str, Sent]]) -> str:
     """What a lease remembers for each pool that learns."""
-    return _MARK_LINES.write([Mark(name, it.epoch, it.level, _flags(it)) for name, it in marks])
+    return _MARK_LINES.write(
+        [StoredSent(name, it.epoch, it.level, _flags(it)) for name, it in marks]
+    )
 
 
 def _flags(sent: Sent) -> int:

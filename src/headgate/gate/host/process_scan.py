@@ -44,7 +44,7 @@ class ProcessScan(Participant):
     def begin(self, ledger: Ledger) -> None:
         """Keep what was found."""
         if self._found:
-            upstream_state.sighted(ledger, pid_space(), self._found)
+            upstream_state.record_foreign(ledger, pid_space(), self._found)
 
 
 def _ours(store: Store) -> "Ours":

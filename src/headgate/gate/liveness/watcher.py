@@ -25,7 +25,7 @@ class Watcher(Participant):
         registry: MemberRegistry,
         background: Background,
         waits: Callable[[Sequence[Operation]], bool],
-        planned: Callable[[watch_duty.WatchPlan], None],
+        planned: Callable[[watch_duty.WatchList], None],
     ) -> None:
         self.plan = watch_duty.NOTHING
         self.due: float | None = None
@@ -50,7 +50,7 @@ class Watcher(Participant):
         self.follow(self._next)
         return ()
 
-    def follow(self, plan: watch_duty.WatchPlan) -> None:
+    def follow(self, plan: watch_duty.WatchList) -> None:
         """Look out for this from now on. Called while no transaction of this process is open."""
         if plan is watch_duty.NOTHING and self.plan is watch_duty.NOTHING:
             return

@@ -103,5 +103,5 @@ class Participant:
         """Inside the transaction, once the line is settled."""
 
     def committed(self, ledger: Ledger, operations: Sequence[Operation]) -> Iterable[Operation]:
-        """It is durable. Returns who else has to hear of an outcome; twice does no harm."""
+        """Called after the commit, perhaps twice. Returns who else must be told of an outcome."""
         return ()

@@ -35,7 +35,7 @@ def hold(ledger: Ledger, id: int) -> None:
     tell_of(ledger, job, "held", "by hand")
 
 
-def let_go(ledger: Ledger, id: int) -> None:
+def release_job(ledger: Ledger, id: int) -> None:
     """Let a held job into the line, at the place that it has kept."""
     job = waiting(ledger, id)
     if job.state is not State.HELD:

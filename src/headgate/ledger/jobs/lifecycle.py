@@ -206,10 +206,10 @@ def finish(ledger: Ledger, id: int, me: str, end: End) -> bool:
 
 
 def as_asked(request: EndRequest | None, end: End) -> End:
-    """How an attempt ended, seen in the light of who asked for its end.
+    """The attempt's outcome, given who asked for its end.
 
-    Whoever cancels a job wants no more of it, however it ended meanwhile. To relieve the machine,
-    or to keep to a `max_hold`, only its seats were wanted: what had ended by itself before has.
+    After a cancel the job is cancelled, however the attempt ended. After relief or `max_hold`, an
+    attempt that had already ended by itself keeps its own outcome.
     """
     if request is None:
         return end
@@ -339,7 +339,7 @@ def slow_workers(ledger: Ledger) -> set[str]:
     }
 
 
-def unminded(ledger: Ledger) -> list[LeaseRow]:
+def without_runner(ledger: Ledger) -> list[LeaseRow]:
     """Leases of jobs whose runner is gone."""
     return [
         lease for lease in ledger.tx.job_leases() if not ledger.liveness.listening(lease.member)

@@ -88,7 +88,7 @@ def tidy(ledger: Ledger) -> None:
 
 
 def untidy(ledger: Ledger) -> bool:
-    """Whether whoever asks for seats now would change first what some pool has learned."""
+    """Whether a probe must be resolved before seats can be asked for."""
     return any(True for _ in _ripe(ledger))
 
 
@@ -216,11 +216,11 @@ def _told(it: Learned, new: Learned, wait: Ms | None, sent: Sent) -> _Cut:
 
 
 def _when_sent(ledger: Ledger, pool: Pool, it: Learned, lease: LeaseRow | None) -> Sent:
-    """What is known of the request that was refused: its own notes while it had no answer yet.
+    """What to assume about the refused request: the lease's own record, if it had no answer yet.
 
-    An agent that was let in long ago goes on sending. What it sends now, it sends under what is so
-    now; just after a cut, and while more are running than the cut has left room for, that is the
-    same incident.
+    Otherwise an agent that was let in long ago sent it just now, so today's epoch and level apply.
+    Shortly after a cut, and while more run than the cut has left room for, it belongs to the same
+    incident.
     """
     if lease is not None and lease.answer == PENDING:
         sent = _sent_for(ledger, pool, lease)
@@ -233,7 +233,7 @@ def _when_sent(ledger: Ledger, pool: Pool, it: Learned, lease: LeaseRow | None) 
 
 
 def _of_burst(ledger: Ledger, pool: Pool, lease: LeaseRow, sent: Sent) -> Sent:
-    """Of many sent in one moment any may be refused first: then its level is that of the last."""
+    """In a burst any request may be refused first, so take the level of the last one sent."""
     reset = stored_values.RESET.read(ledger.tx.note(f"reset:{pool.name}"))
     if isinstance(reset, Unreadable):
         said = (pool.name, "when its limit was last set", "what was sent before counts too")

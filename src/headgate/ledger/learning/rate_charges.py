@@ -37,7 +37,9 @@ def spend(ledger: Ledger, id: int, tokens: int) -> None:
     _change(
         ledger,
         lease,
-        lambda meter, _: rate_limits.settle(meter, lease.granted, lease.tokens, tokens, ledger.now),
+        lambda meter, _: rate_limits.set_used(
+            meter, lease.granted, lease.tokens, tokens, ledger.now
+        ),
     )
     ledger.tx.change_lease(lease._replace(tokens=tokens))
 

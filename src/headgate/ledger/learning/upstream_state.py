@@ -43,7 +43,7 @@ def record(
         if before.problem:
             ledger.tell("usage_again", f"{reading.in_use:g} in use", pool=name)
         pool = ledger.pool_set.pools.get(name)
-        question = usage_readings.Asked(asked, (pool.most if pool is not None else None) or MOST)
+        question = usage_readings.Question(asked, (pool.most if pool is not None else None) or MOST)
         if pool is not None and pool.usage is not None and reading.limit is not None:
             _believe(ledger, pool, reading.limit)
         after = usage_readings.take(
@@ -98,18 +98,18 @@ def claim(ledger: Ledger, name: str, member: str, patience: Ms) -> bool:
     return True
 
 
-def sighted(ledger: Ledger, space: str, counts: dict[str, int]) -> None:
+def record_foreign(ledger: Ledger, space: str, counts: dict[str, int]) -> None:
     """Keep how many programs this machine runs in each pool that never asked for a seat.
 
     Each set of processes that can be seen at once (a container is one) counts by itself.
     """
     for name, count in counts.items():
-        seen = outside_use.sightings(ledger, name)
+        seen = outside_use.foreign_counts(ledger, name)
         mine = (ledger.machine, space)
         known = seen.get(mine)
         if known is not None and known[0] == count and ledger.now - known[1] < _SIGHTED:
             continue
         seen[mine] = (count, ledger.now)
-        unreadable.keep(ledger, f"foreign:{name}", outside_use.write_sightings(seen))
+        unreadable.keep(ledger, f"foreign:{name}", outside_use.write_foreign_counts(seen))
         if known is None or known[0] != count:
             ledger.recount()

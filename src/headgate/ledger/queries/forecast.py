@@ -49,7 +49,7 @@ def forecast(ledger: Ledger, requests: Sequence[Request]) -> list[Forecast]:
 
 
 def _too_heavy(reasons: tuple[Reason, ...]) -> bool:
-    """Whether a request would be refused: at once, or since those before it have borrowed."""
+    """Whether a request would be too heavy, now or after earlier requests borrowed seats."""
     return "too_heavy" in [reason.code for reason in reasons]
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from headgate.core.display.snapshots import JOB, AttemptStatus, JobStatus, Queue
 from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import ENDED, Place, Word
-from headgate.core.quantities import FOREVER
-from headgate.core.times import Ms, Seconds, seconds
+from headgate.core.times import Seconds, seconds
 from headgate.ledger.queries import status_and_queue
+from headgate.ledger.queries.status_and_queue import wall_time
 from headgate.ledger.transaction.ledger import Ledger
 
 
@@ -44,10 +44,10 @@ def some(ledger: Ledger, rows: list[Job], wall: Seconds, *, spots: bool = True) 
                 weight=row.weight,
                 position=spot.position if spot else None,
                 eta=spot.eta if spot else None,
-                submitted=_wall(ledger, row.submitted, wall) or Seconds(0),
-                started=_wall(ledger, row.started, wall),
-                ended=_wall(ledger, row.ended, wall),
-                due=_wall(ledger, row.due, wall),
+                submitted=wall_time(ledger, row.submitted or None, wall) or Seconds(0),
+                started=wall_time(ledger, row.started or None, wall),
+                ended=wall_time(ledger, row.ended or None, wall),
+                due=wall_time(ledger, row.due or None, wall),
                 attempts=row.attempts,
                 exit=row.exit,
                 pid=lease.pid if lease else 0,
@@ -60,18 +60,14 @@ def some(ledger: Ledger, rows: list[Job], wall: Seconds, *, spots: bool = True) 
     return found
 
 
-def _wall(ledger: Ledger, at: Ms, wall: Seconds) -> Seconds | None:
-    return None if not at or at >= FOREVER else wall - seconds(ledger.now - at)
-
-
 def attempts(ledger: Ledger, id: int, wall: Seconds) -> tuple[AttemptStatus, ...]:
     """The attempts of a job."""
     return tuple(
         AttemptStatus(
             number=row.number,
             key=row.key,
-            started=_wall(ledger, row.started, wall) or Seconds(0),
-            ended=_wall(ledger, row.ended, wall),
+            started=wall_time(ledger, row.started or None, wall) or Seconds(0),
+            ended=wall_time(ledger, row.ended or None, wall),
             code=row.code,
             reason=row.text,
             exit=row.exit,

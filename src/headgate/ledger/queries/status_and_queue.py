@@ -57,7 +57,7 @@ def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
                 cooling=use.resting.get(where, 0),
                 queued=survey.queued(pool.name, where),
                 paused=paused,
-                paused_until=_wall(pool.paused_until, ledger, wall) if paused else None,
+                paused_until=wall_time(ledger, pool.paused_until, wall) if paused else None,
                 cooldown_ms=pool.cooldown,
                 max_hold=None if pool.max_hold is None else seconds(pool.max_hold),
                 reserve=dict(pool.reserve),
@@ -115,7 +115,7 @@ def _learned(ledger: Ledger, pool: Pool, wall: Seconds) -> dict[str, Any]:
         "auto_reduced": bool(it.reduced_from),
         "auto_reduced_from": it.reduced_from or None,
         "probing": bool(it.probe),
-        "next_probe": _wall(None if again is None else Ms(again), ledger, wall),
+        "next_probe": wall_time(ledger, None if again is None else Ms(again), wall),
     }
 
 
@@ -126,7 +126,7 @@ def _short(ledger: Ledger, pool: Pool, where: str, wall: Seconds) -> dict[str, A
     at, what = rate_limits.opens(ledger.use.meters[where], pool.rates, 1, ledger.now)
     if at <= ledger.now:
         return {}
-    return {"next_start": _wall(at, ledger, wall), "short_of": what}
+    return {"next_start": wall_time(ledger, at, wall), "short_of": what}
 
 
 def _upstream(ledger: Ledger, pool: Pool) -> UpstreamStatus | None:
@@ -149,7 +149,8 @@ def _upstream(ledger: Ledger, pool: Pool) -> UpstreamStatus | None:
     )
 
 
-def _wall(at: Ms | None, ledger: Ledger, wall: Seconds) -> Seconds | None:
+def wall_time(ledger: Ledger, at: Ms | None, wall: Seconds) -> Seconds | None:
+    """A moment of the store's clock on the wall clock; None if it never comes."""
     return None if at is None or at >= FOREVER else wall + seconds(at - ledger.now)
 
 

@@ -5,7 +5,7 @@
 
 from typing import Protocol
 
-from headgate.core.admission.pools import Unread
+from headgate.core.admission.pools import UnreadableNotice
 from headgate.core.admission.seats import Use
 from headgate.core.admission.setting_precedence import PoolSet
 from headgate.core.host.pressure import Host
@@ -25,10 +25,10 @@ class Gauge(Protocol):
         """How it is now; None if it cannot be told."""
 
 
-class UnreadableText(NamedTuple):
+class UnreadableNote(NamedTuple):
     """A text that could not be read, the pool that it is about, and what is kept in its place."""
 
-    unread: Unread
+    unread: UnreadableNotice
     pool: str
     replacement: str = ""
     """Empty for a text that stays until a person decides."""
@@ -42,7 +42,7 @@ class TransactionContext(Protocol):
     machine: str
     pool_set: PoolSet
     gauge: Gauge | None
-    unreadable: dict[str, UnreadableText]
+    unreadable: dict[str, UnreadableNote]
     """Texts that could not be read so far, by name."""
 
     @property

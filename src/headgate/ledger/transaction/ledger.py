@@ -1,4 +1,4 @@
-"""An open transaction, with its book of pools, its count of seats and its clock reading."""
+"""An open transaction: its pools, its count of seats, its clock reading."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,13 +11,13 @@ from headgate.core.learning.control_law import Learned
 from headgate.core.stored_text.stored_values import LEARNED
 from headgate.core.times import Ms
 from headgate.ledger.transaction import host_pressure, outside_use, unreadable
-from headgate.ledger.transaction.interface import Gauge, UnreadableText
+from headgate.ledger.transaction.interface import Gauge, UnreadableNote
 from headgate.ledger.transaction.outside_use import place
 from headgate.ledger.transaction.rows import EventRow, Lane, LeaseRow, Liveness, Ticket, Tx
 
 
 class PoolResolver:
-    """Makes the book of pools, and keeps the last one while nothing that it says has changed."""
+    """Resolves the settings into a `PoolSet`; returns the last one while nothing has changed."""
 
     def __init__(
         self,
@@ -39,19 +39,19 @@ class PoolResolver:
 
     @property
     def last(self) -> PoolSet | None:
-        """The last book that was made; None if none was since the configuration changed."""
+        """The last `PoolSet`; None since the configuration changed."""
         return self._pool_set
 
     def observed(self) -> dict[str, tuple[str, ...]]:
         """The pools that count programs which never asked, and how to know these."""
         return self._observed
 
-    def gauged(self) -> bool:
+    def has_usage_source(self) -> bool:
         """Whether any pool says where upstream's own count can be read."""
         return any(said.usage is not None for said in self._declared.values())
 
     def pool_set(self, rows: tuple[PoolRow, ...]) -> PoolSet:
-        """The book for what was set by hand so far."""
+        """The pools, given the rows set by hand."""
         if self._pool_set is None or rows != self._rows:
             self._rows = rows
             said = self._declared.get(HOST)
@@ -62,7 +62,7 @@ class PoolResolver:
 
 
 class Ledger:
-    """One transaction's view of everything. Lives as long as the transaction does.
+    """Everything one transaction reads and changes. Lives as long as the transaction does.
 
     What must happen after the commit is collected here: `woken` (members to wake), `granted`
     (leases that came out of the line), `removed_members` (members found dead).
@@ -91,7 +91,7 @@ class Ledger:
         self.freed_job_leases: list[tuple[LeaseRow, str]] = []
         """Leases of jobs that were freed by somebody who knows nothing of the job, and why."""
         self.blocked: dict[int, tuple[Reason, ...]] = {}
-        self.unreadable: dict[str, UnreadableText] = {}
+        self.unreadable: dict[str, UnreadableNote] = {}
         """Notes that were read in vain, by name; the next to write sets them aside."""
         self.next_runner = ""
         """A runner that has just finished a job, and takes the next one that is let in."""
@@ -126,7 +126,7 @@ class Ledger:
                 use.take(where, heaviest.cls, heaviest.weight)
 
     def under(self, view: str) -> PoolSet:
-        """The book as seen through a view, with the seats of pools that only it names counted."""
+        """The pools under somebody's `HEADGATE_LIMITS`; counts seats of pools only it names."""
         seen = self.pool_set.under(view)
         if view and self._use is not None and view not in self._views:
             self._views.add(view)

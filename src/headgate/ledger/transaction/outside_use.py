@@ -16,7 +16,7 @@ from headgate.core.learning.usage_readings import Own, Sight
 from headgate.core.quantities import MOST
 from headgate.core.stored_text import stored_values
 from headgate.core.stored_text.formats import Unreadable
-from headgate.core.stored_text.stored_values import Gated, Sighting
+from headgate.core.stored_text.stored_values import ForeignCount, Gated
 from headgate.core.times import Ms
 from headgate.ledger.transaction import unreadable
 from headgate.ledger.transaction.interface import TransactionContext
@@ -165,7 +165,7 @@ def meter(ledger: TransactionContext, where: str) -> rate_limits.RateMeter:
     )
 
 
-def sightings(ledger: TransactionContext, pool: str) -> dict[tuple[str, str], tuple[int, int]]:
+def foreign_counts(ledger: TransactionContext, pool: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Programs that never asked, lately: by machine and set of processes, how many and when."""
     name = f"foreign:{pool}"
     found = stored_values.SIGHTINGS.read(ledger.tx.note(name))
@@ -180,11 +180,11 @@ def sightings(ledger: TransactionContext, pool: str) -> dict[tuple[str, str], tu
     }
 
 
-def write_sightings(seen: dict[tuple[str, str], tuple[int, int]]) -> str:
+def write_foreign_counts(seen: dict[tuple[str, str], tuple[int, int]]) -> str:
     """As text, to be kept."""
     return stored_values.SIGHTINGS.write(
         tuple(
-            Sighting(machine, space, programs=count, at=at)
+            ForeignCount(machine, space, programs=count, at=at)
             for (machine, space), (count, at) in seen.items()
         )
     )
@@ -193,7 +193,7 @@ def write_sightings(seen: dict[tuple[str, str], tuple[int, int]]) -> str:
 def _foreign(ledger: TransactionContext, use: Use, pool: Pool) -> None:
     """Count the seats taken by programs that never asked: on each machine, by who sees most."""
     most: dict[str, int] = {}
-    for (machine, _), (count, _) in sightings(ledger, pool.name).items():
+    for (machine, _), (count, _) in foreign_counts(ledger, pool.name).items():
         most[machine] = max(count, most.get(machine, 0))
     for machine, count in most.items():
         where = place(pool.name, machine)

@@ -7,10 +7,10 @@ text. So nothing that a newer version wrote is lost, whatever replaces it.
 
 from typing import TypeVar
 
-from headgate.core.admission.pools import Unread
+from headgate.core.admission.pools import UnreadableNotice
 from headgate.core.admission.setting_precedence import ALONE, read_view
 from headgate.core.stored_text.formats import StoredText, Unreadable
-from headgate.ledger.transaction.interface import TransactionContext, UnreadableText
+from headgate.ledger.transaction.interface import TransactionContext, UnreadableNote
 
 T = TypeVar("T")
 KIND = "unreadable"
@@ -31,15 +31,17 @@ def found(
     """
     pool, what, instead = said
     text = ledger.tx.note(name)
-    unread = Unread(what=what, text=text, why=Unreadable(text).why, instead=instead, stays=stays)
-    ledger.unreadable[name] = UnreadableText(unread, pool, "" if stays else shape.write(careful))
+    unread = UnreadableNotice(
+        what=what, text=text, why=Unreadable(text).why, instead=instead, stays=stays
+    )
+    ledger.unreadable[name] = UnreadableNote(unread, pool, "" if stays else shape.write(careful))
     return careful
 
 
 def remember(ledger: TransactionContext, name: str, text: str, what: str, instead: str) -> None:
     """Have it told that a text which is no note cannot be read."""
-    unread = Unread(what, text, Unreadable(text).why, instead, stays=False)
-    ledger.unreadable[name] = UnreadableText(unread, "")
+    unread = UnreadableNotice(what, text, Unreadable(text).why, instead, stays=False)
+    ledger.unreadable[name] = UnreadableNote(unread, "")
 
 
 def keep(ledger: TransactionContext, name: str, text: str) -> None:
@@ -60,7 +62,7 @@ def tell(ledger: TransactionContext) -> None:
     """Set aside what was found unreadable, and tell of it once for each text. Writes."""
     for pool in ledger.pool_set.unread:
         for unread in pool.unread:
-            _tell(ledger, f"{unread.what}:{pool.name}", UnreadableText(unread, pool.name))
+            _tell(ledger, f"{unread.what}:{pool.name}", UnreadableNote(unread, pool.name))
     notes, ledger.unreadable = ledger.unreadable, {}
     for name, one in notes.items():
         _tell(ledger, name, one)
@@ -68,7 +70,7 @@ def tell(ledger: TransactionContext) -> None:
             ledger.tx.set_note(name, one.replacement)
 
 
-def _tell(ledger: TransactionContext, name: str, one: UnreadableText) -> None:
+def _tell(ledger: TransactionContext, name: str, one: UnreadableNote) -> None:
     aside = f"{KIND}:{name}"
     if ledger.tx.note(aside) != one.unread.text:
         ledger.tx.set_note(aside, one.unread.text)

@@ -34,7 +34,7 @@ _SESSION_HEADERS = ("x-claude-code-session-id", "x-session-id", "session-id", "t
 _USUAL_MODELS = ("claude-opus-4-6", "claude-sonnet-4-6", "gpt-5.2", "gemini-3-pro")
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that goes no further."""
 
     def __init__(self, kind: str, message: str = "") -> None:
@@ -56,7 +56,7 @@ class Call(NamedTuple):
     """What the path asks for after a colon, if it does."""
 
 
-Handler = Callable[["Service", Call], Awaitable[web.StreamResponse]]
+Handler = Callable[["RequestHandler", Call], Awaitable[web.StreamResponse]]
 
 
 class Route(NamedTuple):
@@ -68,7 +68,7 @@ class Route(NamedTuple):
     handler: Handler
 
 
-class Service:
+class RequestHandler:
     """Answers every request there is."""
 
     def __init__(self, provider: Provider, *, anonymous: bool = False) -> None:
@@ -113,7 +113,7 @@ class Service:
         route, call = find(request, self.provider.next_session())
         try:
             return await _called(route, request)(self, call)
-        except Refused as refused:
+        except RequestRefused as refused:
             key = key_of(request)
             who = Who(call.session, account_of(key) if key else "", task=task_of(call))
             refusal = self.provider.refused(who, refused.refusal, call.dialect)
@@ -136,11 +136,11 @@ class Service:
     def _who(self, call: Call, model: str = "") -> Who:
         key = key_of(call.request) or ("anonymous" if self.anonymous else "")
         if not key:
-            raise Refused("key", "No API key was given: x-api-key header is required")
+            raise RequestRefused("key", "No API key was given: x-api-key header is required")
         account = account_of(key)
         accounts = self.provider.accounts
         if account not in accounts and len(accounts) >= MOST_ACCOUNTS:
-            raise Refused("key", "Too many accounts")
+            raise RequestRefused("key", "Too many accounts")
         return Who(call.session, account, model, task_of(call))
 
     async def generate(self, call: Call) -> web.StreamResponse:
@@ -150,13 +150,13 @@ class Service:
         body, model = _parsed(raw, call)
         flaw = call.dialect.flaw(body)
         if flaw:
-            raise Refused("bad", flaw)
+            raise RequestRefused("bad", flaw)
         stream = call.verb == "streamGenerateContent" or body.get("stream") is True
         provider, dialect = self.provider, call.dialect
         try:
             wanted_options = parse_request_options(raw)
         except UsageError as error:
-            raise Refused("bad", str(error)) from None
+            raise RequestRefused("bad", str(error)) from None
         script = draw(
             provider.behaviour, provider.chance, wanted_options, dialect.most(body), stream=stream
         )
@@ -190,7 +190,7 @@ class Service:
         if call.dialect is GEMINI:
             return document({"totalTokens": tokens_of(raw)})
         if not isinstance(body.get("messages"), list):
-            raise Refused("bad", "messages: Field required")
+            raise RequestRefused("bad", "messages: Field required")
         return document({"input_tokens": tokens_of(raw)})
 
     async def models(self, call: Call) -> web.StreamResponse:
@@ -225,26 +225,31 @@ def _route(
 
 
 ROUTES = (
-    _route("/v1/messages", "POST", Service.generate, ANTHROPIC),
-    _route("/v1/messages/count_tokens", "POST", Service.count, ANTHROPIC),
-    _route("/v1/chat/completions", "POST", Service.generate, CHAT),
-    _route("/v1/responses", "POST", Service.generate, RESPONSES),
+    _route("/v1/messages", "POST", RequestHandler.generate, ANTHROPIC),
+    _route("/v1/messages/count_tokens", "POST", RequestHandler.count, ANTHROPIC),
+    _route("/v1/chat/completions", "POST", RequestHandler.generate, CHAT),
+    _route("/v1/responses", "POST", RequestHandler.generate, RESPONSES),
     _route(
         "/v1(?:beta|alpha)?/models/(?P<model>[^/:]+):(?P<verb>(?:stream)?[gG]enerateContent)",
         "POST",
-        Service.generate,
+        RequestHandler.generate,
         GEMINI,
     ),
     _route(
-        "/v1(?:beta|alpha)?/models/(?P<model>[^/:]+):countTokens", "POST", Service.count, GEMINI
+        "/v1(?:beta|alpha)?/models/(?P<model>[^/:]+):countTokens",
+        "POST",
+        RequestHandler.count,
+        GEMINI,
     ),
-    _route("/v1/models(?:/(?P<model>[^/:]+))?", "GET HEAD", Service.models),
-    _route("/v1(?:beta|alpha)/models(?:/(?P<model>[^/:]+))?", "GET HEAD", Service.models, GEMINI),
-    _route("/v1/usage", "GET", Service.usage),
-    _route("/usage.json", "GET", Service.usage),
-    _route("/account/concurrency/stream", "GET", Service.usage),
-    _route("/api/hello", "GET HEAD", Service.hello),
-    _route("/?", "GET HEAD", Service.hello, prefix="t/[^/]+"),
+    _route("/v1/models(?:/(?P<model>[^/:]+))?", "GET HEAD", RequestHandler.models),
+    _route(
+        "/v1(?:beta|alpha)/models(?:/(?P<model>[^/:]+))?", "GET HEAD", RequestHandler.models, GEMINI
+    ),
+    _route("/v1/usage", "GET", RequestHandler.usage),
+    _route("/usage.json", "GET", RequestHandler.usage),
+    _route("/account/concurrency/stream", "GET", RequestHandler.usage),
+    _route("/api/hello", "GET HEAD", RequestHandler.hello),
+    _route("/?", "GET HEAD", RequestHandler.hello, prefix="t/[^/]+"),
 )
 
 
@@ -263,11 +268,11 @@ def find(request: web.BaseRequest, session: int) -> tuple[Route | None, Call]:
 def _called(route: Route | None, request: web.BaseRequest) -> Handler:
     """Who answers on a path."""
     if route is None:
-        raise Refused("path", f"Invalid URL ({request.method} {request.path[:200]})")
+        raise RequestRefused("path", f"Invalid URL ({request.method} {request.path[:200]})")
     if request.method not in route.methods:
         if "websocket" in request.headers.get("upgrade", "").lower():
-            raise Refused("upgrade")
-        raise Refused("method", f"Not allowed to {request.method} on {request.path[:200]}")
+            raise RequestRefused("upgrade")
+        raise RequestRefused("method", f"Not allowed to {request.method} on {request.path[:200]}")
     return route.handler
 
 
@@ -307,7 +312,7 @@ def tokens_of(raw: bytes) -> int:
 async def body_of(request: web.BaseRequest) -> bytes:
     """All that a client sends, if it is not too much."""
     if (request.content_length or 0) > LARGEST:
-        raise Refused("large")
+        raise RequestRefused("large")
     if request.headers.get("expect", "").lower() == "100-continue" and request.transport:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     found = bytearray()
@@ -315,9 +320,9 @@ async def body_of(request: web.BaseRequest) -> bytes:
         async for chunk in request.content.iter_any():
             found += chunk
             if len(found) > LARGEST:
-                raise Refused("large")
+                raise RequestRefused("large")
     except (web.RequestPayloadError, HttpProcessingError, ValueError):
-        raise Refused("bad", "The body cannot be read") from None
+        raise RequestRefused("bad", "The body cannot be read") from None
     return bytes(found)
 
 
@@ -326,15 +331,15 @@ def _parsed(raw: bytes, call: Call) -> tuple[Json, str]:
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
-        raise Refused("bad", "The request body is not valid JSON") from None
+        raise RequestRefused("bad", "The request body is not valid JSON") from None
     if not isinstance(body, dict):
-        raise Refused("bad", "The request body is not a JSON object")
+        raise RequestRefused("bad", "The request body is not a JSON object")
     model = call.model or body.get("model")
     if not isinstance(model, str) or not model.strip():
         missing = {"anthropic": "model: Field required"}.get(call.dialect.name)
-        raise Refused("bad", missing or "you must provide a model parameter")
+        raise RequestRefused("bad", missing or "you must provide a model parameter")
     if len(model) > 200 or not model.isprintable():
-        raise Refused("path", "model: no such model")
+        raise RequestRefused("path", "model: no such model")
     return body, model
 
 

@@ -147,7 +147,7 @@ class Provider:
         now, account = self.now(), self.account(who.account)
         over = account.over(now, who.model)
         failing = self.chance.random() < self.behaviour.errors
-        refusal = self._wished(who, wanted_options)
+        refusal = self._requested_refusal(who, wanted_options)
         if refusal is None and failing:
             refusal = Refusal("error")
         if refusal is not None:
@@ -164,7 +164,7 @@ class Provider:
         self.note("enter", who, status=200)
         return visit
 
-    def _wished(self, who: Who, wanted_options: RequestOptions) -> Refusal | None:
+    def _requested_refusal(self, who: Who, wanted_options: RequestOptions) -> Refusal | None:
         if wanted_options.status is None and wanted_options.refuse is None:
             return None
         if wanted_options.times is not None:

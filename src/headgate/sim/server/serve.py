@@ -29,7 +29,7 @@ from headgate.sim.server.provider import Account, Provider, account_of
 from headgate.sim.upstream import ProviderPlan
 
 if TYPE_CHECKING:
-    from headgate.sim.server.http import Service
+    from headgate.sim.server.http import RequestHandler
 
 __all__ = ["Options", "Server", "account_of", "arguments", "options_of", "run", "running"]
 
@@ -57,7 +57,7 @@ class Options(NamedTuple):
 class Server:
     """A server that runs."""
 
-    def __init__(self, url: str, provider: Provider, service: "Service") -> None:
+    def __init__(self, url: str, provider: Provider, service: "RequestHandler") -> None:
         self.url = url
         self.provider = provider
         self.journal: Journal = provider.journal
@@ -96,7 +96,7 @@ async def running(
     try:
         from aiohttp import web
 
-        from headgate.sim.server.http import Service
+        from headgate.sim.server.http import RequestHandler
     except ImportError as error:
         raise HeadgateError(
             f"the stand-in provider needs {error.name}: pip install 'headgate[sim]'"
@@ -108,7 +108,7 @@ async def running(
     except OSError as error:
         raise HeadgateError(f"cannot write the log {log}: {error.strerror or error}") from None
     provider = Provider(plan, behaviour, journal, seed)
-    service = Service(provider, anonymous=anonymous)
+    service = RequestHandler(provider, anonymous=anonymous)
     runner = web.ServerRunner(
         web.Server(
             service.handle, handler_cancellation=True, access_log=None, logger=_quiet_logger()

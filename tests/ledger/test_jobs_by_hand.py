@@ -44,7 +44,7 @@ def test_a_held_job_waits_for_a_person(yard: Yard) -> None:
     assert (it.state, it.code, it.position) == ("held", "held", None)
     yard.work(behind)
     assert yard.held() == []
-    yard.do(by_hand.let_go, held)
+    yard.do(by_hand.release_job, held)
     assert yard.held() == [held]
     assert yard.told(held) == ["held", "let_go"]
 
@@ -59,7 +59,7 @@ def test_a_job_keeps_its_place_while_it_is_held(yard: Yard) -> None:
     assert yard.waiting() == [second, third]
     yard.do(by_hand.hold, first)
     yard.now += 5_000
-    yard.do(by_hand.let_go, first)
+    yard.do(by_hand.release_job, first)
     assert yard.waiting() == [first, second, third]
     assert yard.told(first) == ["held", "let_go"]
 
@@ -90,8 +90,8 @@ def test_only_what_is_held_can_be_let_go(yard: Yard) -> None:
     yard.worker()
     first, second = yard.submit(), yard.submit()
     with pytest.raises(UsageError, match=f"job {second} is not held: it is queued"):
-        yard.do(by_hand.let_go, second)
-    for verb in (by_hand.hold, by_hand.let_go):
+        yard.do(by_hand.release_job, second)
+    for verb in (by_hand.hold, by_hand.release_job):
         with pytest.raises(UsageError, match="runs already; to end it: headgate cancel"):
             yard.do(verb, first)
         with pytest.raises(UsageError, match="there is no job 99"):
@@ -143,7 +143,7 @@ def test_a_held_job_is_moved_where_it_will_stand(yard: Yard) -> None:
     first, second = yard.submit(), yard.submit(hold=True)
     yard.do(by_hand.move, second, urgency=None, first=True)
     assert (yard.state(second), yard.in_line()) == ("held", [first])
-    yard.do(by_hand.let_go, second)
+    yard.do(by_hand.release_job, second)
     assert yard.waiting() == [second, first]
 
 
