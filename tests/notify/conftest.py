@@ -71,12 +71,12 @@ class Desk:
 
     def seen(self, gate: Gate, *names: str) -> None:
         """Wait until somebody has seen these targets: what happens from now on is told."""
-        notices = gate.notices()
+        notices = gate.notification_feed()
         until(lambda: all(row.behind is not None for row in notices.standings(names)))
 
     def caught_up(self, gate: Gate, *names: str) -> None:
         """Wait until nothing is left to be told."""
-        notices = gate.notices()
+        notices = gate.notification_feed()
         until(lambda: all(row.behind == 0 for row in notices.standings(names)))
 
 

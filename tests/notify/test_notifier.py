@@ -179,7 +179,7 @@ def test_a_slow_target_delays_no_other(box: Box, desk: Desk) -> None:
     with desk.delivering(gate, "slow", "book"):
         happen(gate, *"abc")
         desk.wait_for(3)
-        assert gate.notices().standings(["slow"])[0].behind == 3
+        assert gate.notification_feed().standings(["slow"])[0].behind == 3
 
 
 def test_stopping_breaks_off_what_hangs_and_loses_nothing(box: Box, desk: Desk) -> None:
@@ -305,7 +305,7 @@ def test_a_target_that_is_taken_out_is_left(box: Box, desk: Desk) -> None:
     box.config(desk.target(name="t") + desk.target(name="book"))
     gate = box.gate()
     with desk.delivering(gate, "t", "book"):
-        notices = gate.notices()
+        notices = gate.notification_feed()
         until(lambda: notices.standings(["t"])[0].claimed)
         box.config(desk.target(name="book"))
         until(lambda: not notices.standings(["t"])[0].claimed)

@@ -87,7 +87,7 @@ def _list(args: Namespace) -> int:
     from headgate.notify import lacks, where
 
     with open_gate(args) as gate:
-        notices = gate.notices()
+        notices = gate.notification_feed()
         targets = notices.targets()
         standings = notices.standings([target.name for target in targets])
     rows = [
@@ -141,7 +141,7 @@ def _run(args: Namespace) -> int:
 
     stop = threading.Event()
     with open_gate(args) as gate:
-        targets: tuple[NotifyTarget, ...] = gate.notices().targets()
+        targets: tuple[NotifyTarget, ...] = gate.notification_feed().targets()
         if not targets:
             raise UsageError(_NONE)
         signal.signal(signal.SIGTERM, lambda *_: stop.set())

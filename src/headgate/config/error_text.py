@@ -114,11 +114,6 @@ def _random(run: str) -> bool:
     return 2 <= digits < len(run)
 
 
-def plain(text: str) -> str:
-    """A text of unknown origin, on one line and fit for a terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
 def label(name: str | Path) -> str:
     """A file's name, fit for a terminal."""
     text = str(name)

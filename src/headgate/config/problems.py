@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from headgate.config.error_text import Place, clip, dotted, hide, label, line_numbers, plain, shown
+from headgate.config.error_text import Place, clip, dotted, hide, label, line_numbers, shown
 from headgate.core.admission.pools import Declared
+from headgate.core.printable_text import printable
 from headgate.core.table_fields import Fields, nearest, read_fields
 
 _MOST_LINES = 20
@@ -63,7 +64,9 @@ class Notes:
             depths = range(len(place), 0, -1)
             line = next((where[place[:n]] for n in depths if place[:n] in where), None)
             at = f"{name}:" if line is None else f"{name}:{line}:"
-            found.append((line or 0, f"{at} {hide(dotted(place))}: {clip(hide(plain(said)), 400)}"))
+            found.append(
+                (line or 0, f"{at} {hide(dotted(place))}: {clip(hide(printable(said)), 400)}")
+            )
         found.sort(key=lambda pair: pair[0])
         shown = tuple(text for _, text in found[:_MOST_LINES])
         more = len(found) - len(shown)

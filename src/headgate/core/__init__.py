@@ -11,6 +11,7 @@ display               what people and programs are shown
 rate_limits           requests and tokens a minute, and the time between two starts
 key_patterns          keys such as anthropic/claude-opus-4-6, and the patterns that name pools
 quantities            durations, priorities, limits, weights and sizes, as people write them
+printable_text        text that a terminal cannot take for a command
 times                 milliseconds and seconds as different types
 events                every kind of event, with a sentence
 reasons               every reason code, with a sentence

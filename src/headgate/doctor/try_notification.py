@@ -1,6 +1,7 @@
 """A test notification to each target that the configuration names."""
 
-from headgate.config.error_text import hide, plain
+from headgate.config.error_text import hide
+from headgate.core.printable_text import printable
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import Finding, note, ok, problem
 
@@ -14,9 +15,9 @@ def send(facts: Facts) -> list[Finding]:
 
     found = []
     for target in targets:
-        name, trouble = plain(target.name), try_out(target)
+        name, trouble = printable(target.name), try_out(target)
         if trouble:
-            found.append(problem("notify_failed", f"{name}: {hide(plain(trouble))}"))
+            found.append(problem("notify_failed", f"{name}: {hide(printable(trouble))}"))
         else:
             found.append(ok("notify", f"{name}: a test was sent"))
     return found

@@ -306,7 +306,7 @@ class Gate:
 
         return cancel(self._runtime, id, None if grace is None else Seconds(grace), self.grace)
 
-    def notices(self) -> "NotificationFeed":
+    def notification_feed(self) -> "NotificationFeed":
         """The events on their way to the targets of notifications; for one notifier."""
         from headgate.gate.notification_feed import NotificationFeed
 

@@ -11,6 +11,7 @@ from headgate.core.display.snapshots import AttemptStatus, JobStatus
 from headgate.core.jobs.job import Spec
 from headgate.core.jobs.states import ENDED
 from headgate.core.key_patterns import NO_KEY, parse_key
+from headgate.core.printable_text import printable
 from headgate.core.quantities import (
     parse_duration,
     parse_priority,
@@ -81,7 +82,7 @@ def draft(
         weight=parse_weight(weight),
         task=parse_task(task),
         name=parse_task(name, "name"),
-        label="".join(c if c.isprintable() else "?" for c in label)[:60],
+        label=printable(label, "?")[:60],
         after=tuple(dict.fromkeys(after)),
         hold=hold,
     )

@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Self
 
-from headgate.config.error_text import clip, hide, plain
+from headgate.config.error_text import clip, hide
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.printable_text import printable
 from headgate.core.times import Seconds
 from headgate.gate.liveness.process_marks import MARK
 from headgate.notify.outcome import Cancellation, DeliveryFailed
@@ -131,7 +132,7 @@ class _Pipes:
     def last_line(self) -> str:
         """The last thing it said, fit for an event."""
         said = self._tail.decode(errors="replace")
-        lines = [line for raw in said.splitlines() if (line := plain(raw).strip())]
+        lines = [line for raw in said.splitlines() if (line := printable(raw).strip())]
         return clip(hide(lines[-1]), 200) if lines else ""
 
     def _feed(self, fd: int) -> bool:

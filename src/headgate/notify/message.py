@@ -20,6 +20,7 @@ from typing import Any
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.display.snapshots import Event
 from headgate.core.notification_targets import TEST
+from headgate.core.printable_text import printable
 from headgate.core.quantities import parse_duration
 from headgate.core.times import Seconds, seconds
 from headgate.errors import UsageError
@@ -89,4 +90,4 @@ def _until(event: Event) -> str | None:
 def _plain(text: str) -> str:
     """A text of unknown origin: not too long, and without anything that steers a terminal."""
     short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-    return "".join(letter if letter.isprintable() else " " for letter in short)
+    return printable(short)

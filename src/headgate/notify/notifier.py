@@ -35,7 +35,7 @@ class Notifier:
     def __init__(
         self, gate: Gate, *, first_wait: Seconds = _FIRST_WAIT, patience: Seconds = _PATIENCE
     ) -> None:
-        self._notices = gate.notices()
+        self._feed = gate.notification_feed()
         self._first_wait = first_wait
         self._patience = patience
         self._threads: dict[str, _TargetThread] = {}
@@ -57,16 +57,16 @@ class Notifier:
 
     def poll(self) -> None:
         """Look at what has happened and begin to deliver it; waits for nobody."""
-        targets = {target.name: target for target in self._notices.targets()}
+        targets = {target.name: target for target in self._feed.targets()}
         lacking = {name: lack for name, target in targets.items() if (lack := lacks(target))}
         self._drop_targets(set(self._threads) - (set(targets) - set(lacking)))
-        pending = self._notices.pending(list(targets))
+        pending = self._feed.pending(list(targets))
         self._complain({name: lacking[name] for name in pending if name in lacking})
         for name in pending:
             if name not in lacking:
                 courier = self._threads.get(name)
                 if courier is None:
-                    courier = _TargetThread(self._notices, name, self._first_wait)
+                    courier = _TargetThread(self._feed, name, self._first_wait)
                     self._threads[name] = courier
                 courier.start()
 
@@ -80,7 +80,7 @@ class Notifier:
             courier.join(deadline)
         if couriers:
             with suppress(HeadgateError):
-                self._notices.let_go(list(self._threads))
+                self._feed.let_go(list(self._threads))
 
     def _drop_targets(self, names: set[str]) -> None:
         """Leave targets that are configured no more, or cannot be told from here, to others."""
@@ -88,7 +88,7 @@ class Notifier:
             self._threads[name].leave()
             if not self._threads[name].busy:
                 del self._threads[name]
-                self._notices.let_go([name])
+                self._feed.let_go([name])
 
     def _complain(self, lacking: dict[str, str]) -> None:
         """Say once what this process lacks for a target that no other process serves either."""
@@ -96,7 +96,7 @@ class Notifier:
         since = {name: self._lacking.get(name) or (now, False) for name in lacking}
         for name, (first, told) in since.items():
             if not told and now - first >= self._patience:
-                self._notices.complain(name, lacking[name])
+                self._feed.complain(name, lacking[name])
                 since[name] = (first, True)
         self._lacking = since
 
@@ -105,7 +105,7 @@ class _TargetThread:
     """Delivers to one target, in a thread that lives while there is something to deliver."""
 
     def __init__(self, notices: NotificationFeed, name: str, first_wait: Seconds) -> None:
-        self._notices = notices
+        self._feed = notices
         self._name = name
         self._first_wait = first_wait
         self._stop = threading.Event()
@@ -142,7 +142,7 @@ class _TargetThread:
         # What the store refuses now is looked at again at the next poll.
         with suppress(HeadgateError):
             while not self._stop.is_set():
-                batch = self._notices.take(self._name, _BATCH)
+                batch = self._feed.take(self._name, _BATCH)
                 if batch is None or not batch.events:
                     return
                 if not self._deliver(batch.store, batch.events):
@@ -159,9 +159,9 @@ class _TargetThread:
                 break
             seen = event.seq
         else:
-            return self._notices.advance(self._name, seen)
+            return self._feed.advance(self._name, seen)
         if seen:
-            self._notices.advance(self._name, seen)
+            self._feed.advance(self._name, seen)
         return False
 
     def _tell(self, event: Event, delivery: str) -> bool:
@@ -174,18 +174,18 @@ class _TargetThread:
             outcome = send(target, event, delivery, self._grip)
             tried += 1
             if not isinstance(outcome, DeliveryFailed):
-                return self._notices.advance(self._name, event.seq)
+                return self._feed.advance(self._name, event.seq)
             if self._stop.is_set():
                 return False  # perhaps it failed because it was broken off
             if not outcome.again or tried >= target.tries:
                 tries = f" after {tried} tries" if tried > 1 else ""
-                return self._notices.give_up(self._name, event, f"{outcome.why}{tries}")
+                return self._feed.give_up(self._name, event, f"{outcome.why}{tries}")
             if self._stop.wait(max(outcome.wait, self._pause(tried))):
                 return False
 
     def _target(self) -> NotifyTarget | None:
         """The target as it is configured now; None if it is no more, or if it is time to stop."""
-        found = (target for target in self._notices.targets() if target.name == self._name)
+        found = (target for target in self._feed.targets() if target.name == self._name)
         return None if self._stop.is_set() else next(found, None)
 
     def _pause(self, tried: int) -> Seconds:

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from headgate.core.printable_text import printable
+
 PASSED_ON = tuple(
     getattr(signal, name)
     for name in (
@@ -169,4 +171,4 @@ def _foreground() -> int | None:
 def describe(path: str | Path) -> str:
     """A program's name, for people: never its arguments, which may be prompts or secrets."""
     name = os.path.basename(str(path)) or str(path)  # noqa: PTH119 - any text
-    return "".join(c if c.isprintable() else "?" for c in name)[:60]
+    return printable(name, "?")[:60]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headgate.core.answers.signals import Reading
+from headgate.core.printable_text import printable
 from headgate.core.times import Seconds
 from headgate.usage.failed import Failed
 from headgate.usage.shapes import returned
@@ -16,7 +17,7 @@ _BUSY: "dict[str, Thread]" = {}
 
 def ask(call: str, timeout: Seconds) -> Reading | Failed:
     """Call `package.module:function`."""
-    name = "".join(letter if letter.isprintable() else "?" for letter in call)[:120]
+    name = printable(call, "?")[:120]
     return bounded(call, name, lambda: _ask(call, name), timeout)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headgate.core.answers.signals import LONGEST_PAUSE, PAUSE, Reading, parse_reading
+from headgate.core.printable_text import printable
 from headgate.core.times import Ms, Seconds, ms, ms_up
 from headgate.http_client import Trouble, Unusable
 
@@ -191,7 +192,7 @@ def _words(value: object, most: int = 60) -> str:
     """A text from outside, fit to be shown; empty if it is none."""
     if not isinstance(value, str):
         return ""
-    return "".join(letter if letter.isprintable() else " " for letter in value)[:most].strip()
+    return printable(value)[:most].strip()
 
 
 def _number(digits: str) -> float:

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from headgate.core.key_patterns import parse_key
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.printable_text import printable
 from headgate.core.quantities import parse_priority, parse_task, parse_tokens, parse_weight, shown
 from headgate.core.table_fields import Field, Fields, nearest, read_options
 from headgate.core.times import Seconds
@@ -127,7 +128,7 @@ def _program(command: str | list[str]) -> str:
     """The program's name, after settings such as A=b: the least that tells commands apart."""
     words = command.split(maxsplit=20)[:20] if isinstance(command, str) else command
     name = next((word for word in words if "=" not in word), "").rpartition("/")[2]
-    return "".join(c if c.isprintable() else "?" for c in name[:60])
+    return printable(name[:60], "?")
 
 
 def _moment(value: object) -> float:

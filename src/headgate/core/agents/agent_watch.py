@@ -23,6 +23,7 @@ from headgate.core.answers.answer_rules import Rule
 from headgate.core.answers.classify import classify_line
 from headgate.core.answers.signals import REFUSALS, Signal
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.printable_text import printable
 from headgate.core.quantities import show_duration
 from headgate.core.times import NO_TIME, Ms, Seconds
 
@@ -211,6 +212,4 @@ def _plain(text: str) -> str:
     """A text on one line, without what a terminal would obey."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    if not text.isprintable():
-        text = "".join(letter if letter.isprintable() else " " for letter in text)
-    return text.strip()
+    return printable(text).strip()

@@ -15,6 +15,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.printable_text import printable
 from headgate.errors import UsageError
 from headgate.sim.dialects.anthropic import Anthropic
 from headgate.sim.dialects.dialect import Dialect, Json, Limits, Refusal, Reply
@@ -301,7 +302,7 @@ def task_of(call: Call) -> str:
     found = call.prefix.strip("/").removeprefix("t/")
     for name in _SESSION_HEADERS:
         found = found or call.request.headers.get(name, "")
-    return "".join(letter if letter.isprintable() else "?" for letter in found[:200])
+    return printable(found[:200], "?")
 
 
 def tokens_of(raw: bytes) -> int:
