@@ -2,7 +2,7 @@
 
 `typing.NamedTuple` compiles a constructor for every class as soon as its module is loaded, about
 100 µs each. A command such as `status` loads ninety of them, and makes an instance of a third.
-Here the constructor is compiled when the first instance is made. Everything else is the same, and
+Here the constructor is compiled when the second instance is made. Everything else is the same, and
 type checkers see `typing.NamedTuple` itself.
 """
 
@@ -21,10 +21,15 @@ else:
         __slots__ = ()
 
         def __new__(cls, /, *args: object, **named: object) -> Self:
-            """Make the first instance of a class; from then on it has a constructor of its own."""
+            """Make the first instance of a class, often its only one, without a constructor."""
             owner = next(one for one in cls.__mro__ if "_fields" in vars(one))
-            owner.__new__ = make = _constructor(owner)
-            return make(cls, *args, **named)
+            owner.__new__ = _compiling(owner)
+            fields = owner._fields
+            given = dict(zip(fields, args, strict=False))
+            values = {**owner._field_defaults, **given, **named}
+            if len(args) > len(fields) or given.keys() & named or values.keys() != {*fields}:
+                return owner.__new__(cls, *args, **named)  # which says what is wrong
+            return tuple.__new__(cls, map(values.__getitem__, fields))
 
         @classmethod
         def _make(cls, values: Iterable[object]) -> Self:
@@ -69,6 +74,15 @@ else:
 
     class NamedTuple(metaclass=_Maker):
         """The base of classes whose instances are tuples with named fields."""
+
+    def _compiling(owner: type) -> Callable[..., Any]:
+        """What compiles the constructor of a class when it is first called, and calls it."""
+
+        def make(cls: type, /, *args: object, **named: object) -> Any:  # noqa: ANN401 - a value
+            owner.__new__ = _constructor(owner)
+            return owner.__new__(cls, *args, **named)
+
+        return make
 
     def _constructor(owner: type) -> Callable[..., Any]:
         names = ", ".join(owner._fields)

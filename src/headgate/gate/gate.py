@@ -10,7 +10,6 @@ async with gate.slot("anthropic/claude-opus-4-6", task="oracle-2") as lease:
 
 import math
 import os
-import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -55,7 +54,7 @@ from headgate.gate.transactions.operation import Operation
 from headgate.ledger import limits_by_hand
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals
-from headgate.ledger.queries import job_queries, status_and_queue
+from headgate.ledger.queries import status_and_queue
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.store import Store, open_store
 
@@ -201,6 +200,7 @@ class Gate:
 
     def queue(self, *, most: int = 100, skip: int = 0) -> Queue:
         """What runs and what waits, in the order of the line."""
+        from headgate.ledger.queries import job_queries
 
         def do(ledger: Ledger) -> Queue:
             wall = Seconds(time.time())
@@ -231,6 +231,8 @@ class Gate:
 
     def job(self, id: int) -> JobStatus | None:
         """What is known of a job; None if there is none with this id."""
+        from headgate.ledger.queries import job_queries
+
         return self._transactor.read(
             lambda ledger: job_queries.job(ledger, id, Seconds(time.time()))
         )
@@ -383,7 +385,9 @@ class Gate:
     def suspend(self) -> None:
         """Stop this process as Ctrl-Z does, but never within a transaction."""
         with self._transactor.between_transactions():
-            os.kill(os.getpid(), signal.SIGSTOP)
+            from signal import SIGSTOP
+
+            os.kill(os.getpid(), SIGSTOP)
 
     def leave_behind(self) -> None:
         """Close the gate, but leave its leases to the programs that live on with them."""

@@ -35,7 +35,7 @@ class Migration(NamedTuple):
 
 def migrations(folders: Iterable[Path] = FOLDERS) -> tuple[Migration, ...]:
     """Every migration in order."""
-    files = [path for folder in folders for path in folder.glob("[0-9][0-9][0-9][0-9]_*.sql")]
+    files = [path for folder in folders for path in folder.iterdir() if path.name[:4].isdecimal()]
     steps = [_read(path) for path in sorted(files, key=lambda path: path.name)]
     numbers = [step.schema for step in steps]
     if not numbers or numbers != list(range(1, len(numbers) + 1)):

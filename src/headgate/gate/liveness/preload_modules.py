@@ -7,7 +7,6 @@ afterwards, in a thread of its own, when what it was started for is under way.
 """
 
 import os
-import signal
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
@@ -15,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 from headgate.core.times import Seconds
+from headgate.gate.transactions.background_thread import start_without_signals
 
 PACKAGES = ("config", "core", "gate", "http_client", "usage")
 """All that holding and waiting can need, whatever happens; the rest of it is loaded already."""
@@ -70,14 +70,9 @@ class Preloader:
             return
         _guard_forks()
         thread = threading.Thread(target=self._run, name="headgate-preload", daemon=True)
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            thread.start()  # with every signal blocked: they are the program's, not ours
+        with suppress(RuntimeError):
+            start_without_signals(thread)
             self._thread = thread
-        except RuntimeError:
-            pass
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def stop(self) -> None:
         """Leave the rest unloaded: the process ends, or uses its gate no more."""

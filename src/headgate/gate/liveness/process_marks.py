@@ -6,7 +6,6 @@ both is out of sight.
 """
 
 import os
-import signal
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
@@ -115,6 +114,8 @@ def end(
 
     They are looked for again and again: a program on its way out may start others.
     """
+    from signal import SIGKILL, SIGTERM
+
     deadline = clock() + grace
     asked: set[int] = set()
     while clock() < deadline + patience:
@@ -123,13 +124,13 @@ def end(
             return True
         forced = clock() >= deadline
         for pid in sorted(pids if forced else pids - asked):  # parents first, by their numbers
-            _signal(pid, signal.SIGKILL if forced else signal.SIGTERM)
+            _signal(pid, SIGKILL if forced else SIGTERM)
         asked |= pids
         time.sleep(0.02)
     return not find()
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
+def _signal(pid: int, number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):  # it may have become somebody else's
         os.kill(pid, number)
 

@@ -7,7 +7,6 @@ process that is watched) and on the clock. What is to be done then is not its bu
 
 import os
 import select
-import signal
 import sys
 import threading
 import time
@@ -49,14 +48,11 @@ class Background:
             thread = threading.Thread(
                 target=_loop, args=(weakref.ref(self),), name="headgate", daemon=True
             )
-            mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             try:
-                thread.start()  # with every signal blocked: they are the program's, not ours
+                start_without_signals(thread)
                 self._thread = thread
             except RuntimeError as error:
                 raise OSError(f"no thread can be started: {error}") from error
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def is_this_thread(self) -> bool:
         """Whether the caller is this thread itself: it cannot wait for its own work."""
@@ -133,3 +129,14 @@ def _loop(background: "weakref.ref[Background]") -> None:
             )
             time.sleep(_PAUSE)
         del it
+
+
+def start_without_signals(thread: threading.Thread) -> None:
+    """Start a thread that gets no signals: they are the program's, not ours."""
+    import signal
+
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
