@@ -21,7 +21,7 @@ def searched(most: int, bearable: int) -> tuple[int, list[int]]:
     search, tried = Search(most), []
     while (count := search.next()) is not None:
         tried.append(count)
-        search.note(count, bad=count > bearable)
+        search.record(count, bad=count > bearable)
     return search.good, tried
 
 

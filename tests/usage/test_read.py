@@ -361,7 +361,7 @@ def test_secrets_stay_out_of_tracebacks(serve: Serve, monkeypatch: pytest.Monkey
 
 def test_secrets_stay_out_of_what_is_shown() -> None:
     """A target shows its host; an error of unknown origin, only its kind."""
-    assert repr(aim(source(f"http://me:hush@h/{KEY}?t=q-token"), ENVIRON)) == "<Target h>"
+    assert repr(aim(source(f"http://me:hush@h/{KEY}?t=q-token"), ENVIRON)) == "<UsageEndpoint h>"
     error = RuntimeError(f"{KEY} was sent")
     assert explain("h", error, Seconds(5)) == Failed("h cannot be read: RuntimeError")
 

@@ -371,12 +371,12 @@ class Gate:
     def started(self, lease: Lease, pid: int) -> None:
         """Let people know which process uses a lease."""
 
-        def note(ledger: Ledger) -> None:
+        def set_pid(ledger: Ledger) -> None:
             row = ledger.tx.lease(lease.id)
             if row is not None:
                 ledger.tx.change_lease(row._replace(pid=pid))
 
-        self._transactor.submit(Operation(note))
+        self._transactor.submit(Operation(set_pid))
 
     def get_ready(self) -> None:
         """Start what runs in the background now, and not with the first request."""

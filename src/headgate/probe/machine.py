@@ -60,13 +60,13 @@ def probe_machine(
         if host is not None and (why := needs(count, rounds, host.free, floor)):
             tried.append(Tried(count, None, why))
             say(f"{count} at once: not tried, {why}")
-            search.note(count, bad=True)
+            search.record(count, bad=True)
             continue
         found = run_round(argv, count, Bounds(options.timeout, _alarm(look, floor)))
         why = worse(found, alone, best) if rounds else fault(found)
         tried.append(Tried(count, found, why))
         say(f"{count} at once: {_figures(found)}{f'; {why}' if why else ''}")
-        search.note(count, bad=bool(why))
+        search.record(count, bad=bool(why))
         if not why:
             alone, best = (found if not rounds else alone), found
     if not search.good:

@@ -124,7 +124,7 @@ class Search:
             return None if self.good >= self.most else min(max(1, self.good * 2), self.most)
         return None if self.bad - self.good <= 1 else (self.good + self.bad) // 2
 
-    def note(self, count: int, *, bad: bool) -> None:
+    def record(self, count: int, *, bad: bool) -> None:
         """Keep whether a number of copies was too many."""
         if bad:
             self.bad = count

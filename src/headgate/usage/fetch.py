@@ -18,7 +18,7 @@ USUAL = {
 _NO_URL = "the usage source's url cannot be asked; expected http://… or https://…"
 
 
-class Target:
+class UsageEndpoint:
     """Where to ask, and as whom. Shows neither its path nor its key."""
 
     def __init__(self, url: Url, key: str, key_env: str, environ: Mapping[str, str]) -> None:
@@ -29,10 +29,10 @@ class Target:
 
     def __repr__(self) -> str:
         """Show the host only."""
-        return f"<Target {self.url.host}>"
+        return f"<UsageEndpoint {self.url.host}>"
 
 
-def aim(source: UsageSource, environ: Mapping[str, str]) -> Target:
+def aim(source: UsageSource, environ: Mapping[str, str]) -> UsageEndpoint:
     """Where a source is asked, with the key that the environment has for it."""
     name = source.key_env or USUAL.get(source.kind, ("", ""))[1]
     key = environ.get(name, "") if name else ""
@@ -43,7 +43,7 @@ def aim(source: UsageSource, environ: Mapping[str, str]) -> Target:
     url = _url(source)
     if url is None:
         raise Unusable(_NO_URL)
-    return Target(url, key, name, environ)
+    return UsageEndpoint(url, key, name, environ)
 
 
 def host_of(source: UsageSource) -> str:
@@ -52,7 +52,7 @@ def host_of(source: UsageSource) -> str:
     return "the usage source" if url is None else url.host[:80]
 
 
-def get(target: Target, connection: Connection, accept: str) -> Response:
+def get(target: UsageEndpoint, connection: Connection, accept: str) -> Response:
     """The answer, whose body is yet to be read."""
     response = http_get(
         connection,

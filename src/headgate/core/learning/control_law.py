@@ -261,7 +261,7 @@ def refuse(
     return cut, min(60_000, 5_000 * 2 ** (streak - 1)) if first == 1 else None
 
 
-def note(it: Learned, now: int) -> Learned:
+def count_refusal(it: Learned, now: int) -> Learned:
     """A refusal that says nothing about the limit: counted, and a new epoch begins."""
     return it._replace(
         heard=True, refusals=it.refusals + 1, epoch=it.epoch + 1, refused_at=now, tally=0

@@ -201,7 +201,7 @@ def _cut(ledger: Ledger, pool: Pool, it: Learned, lease: LeaseRow | None) -> _Cu
         if not sent.probe and not usage_readings.suspicious(seen, ledger.now):
             # Somebody else was faster than the readings: ask anew, the limit is none the wiser.
             text = f"at {sent.level}, against upstream's own count"
-            return _Cut(control_law.note(it, ledger.now), NO_TIME, "refused", text)
+            return _Cut(control_law.count_refusal(it, ledger.now), NO_TIME, "refused", text)
     new, wait = control_law.refuse(it, sent, outside_use.pace(ledger, pool.name), ledger.now)
     return _told(it, new, None if wait is None else Ms(wait), sent)
 

@@ -88,7 +88,7 @@ class RequestHandler:
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception as error:  # noqa: BLE001 - no client may bring the server down
-            self.provider.note("fault", note=type(error).__name__)
+            self.provider.record("fault", note=type(error).__name__)
             refusal = Refusal("error", status=500)
             return document(guess(request).error(refusal, 0), 500)
         finally:

@@ -161,7 +161,7 @@ class Provider:
         account.inside[who.session] = visit
         account.models[who.model] += 1
         account.answers["accepted"] += 1
-        self.note("enter", who, status=200)
+        self.record("enter", who, status=200)
         return visit
 
     def _requested_refusal(self, who: Who, wanted_options: RequestOptions) -> Refusal | None:
@@ -179,7 +179,7 @@ class Provider:
         if who.account in self.accounts:
             self.accounts[who.account].answers[refusal.kind] += 1
         status = refusal.status or dialect.status(refusal.kind)
-        self.note("refused", who, kind=refusal.kind, over=over, status=status)
+        self.record("refused", who, kind=refusal.kind, over=over, status=status)
         return refusal._replace(status=status)
 
     def end(self, visit: Visit, event: str, note: str = "") -> bool:
@@ -193,10 +193,10 @@ class Provider:
         account.leave(now, who.session, cancelled_for=early)
         account.models -= Counter([who.model])
         account.answers[event] += 1
-        self.note(event, who, status=499 if event == "cancelled" else 200, note=note)
+        self.record(event, who, status=499 if event == "cancelled" else 200, note=note)
         return True
 
-    def note(self, event: str, who: Who | None = None, **fields: object) -> JournalLine:
+    def record(self, event: str, who: Who | None = None, **fields: object) -> JournalLine:
         """Write something down, with the counts of this moment."""
         now, who = self.now(), who or Who(0)
         account = self.accounts.get(who.account)
@@ -221,13 +221,13 @@ class Provider:
         self.plan, self.behaviour = how(self.plan), behaviour
         for account in {id(one): one for one in (self.first, *self.accounts.values())}.values():
             account.change(how(account.plan))
-        self.note("plan", note=note)
+        self.record("plan", note=note)
 
     def reset(self) -> None:
         """Begin anew, as at the start. Whoever is inside must have been ended before."""
         self._start()
         self.journal.forget()
-        self.note("reset")
+        self.record("reset")
 
 
 def account_of(key: str) -> str:

@@ -183,7 +183,7 @@ async def _serve(options: Options) -> None:
     async with serving as server:
 
         def fault(_: asyncio.AbstractEventLoop, found: dict[str, Any]) -> None:
-            server.provider.note("fault", note=str(found.get("message"))[:200])
+            server.provider.record("fault", note=str(found.get("message"))[:200])
 
         loop.set_exception_handler(fault)
         where = json.dumps(document({"url": server.url}))

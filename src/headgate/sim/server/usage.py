@@ -22,9 +22,9 @@ def usage(provider: Provider, who: Who, kind: str) -> web.StreamResponse:
     account, now = provider.account(who.account), provider.now()
     found = account.usage(now)
     if found is None:
-        provider.note("usage", who, kind=kind, status=503)
+        provider.record("usage", who, kind=kind, status=503)
         return document({"error": {"message": "usage is unavailable", "code": 503}}, 503)
-    provider.note("usage", who, kind=kind, status=200, note=f"{found.in_use}/{found.limit}")
+    provider.record("usage", who, kind=kind, status=200, note=f"{found.in_use}/{found.limit}")
     if kind == "plain":
         return document({"in_flight": found.in_use, "limit": found.limit})
     return document(umans(account, found, now, time.time()))
@@ -68,14 +68,14 @@ async def featherless(provider: Provider, who: Who, request: web.BaseRequest) ->
         account, now = provider.account(who.account), provider.now()
         found = account.usage(now)
         if found is None and not response.prepared:
-            provider.note("usage", who, kind="featherless", status=503)
+            provider.record("usage", who, kind="featherless", status=503)
             return document({"error": {"message": "usage is unavailable", "code": 503}}, 503)
         if found is not None:
             state = _state(account, found)
             if state != told or not 0 <= now - then < BEAT:
                 told, then = state, now
                 note = f"{found.in_use}/{found.limit}"
-                provider.note("usage", who, kind="featherless", status=200, note=note)
+                provider.record("usage", who, kind="featherless", status=200, note=note)
                 if not response.prepared:
                     await response.prepare(request)
                 await response.write(event(state))
