@@ -204,10 +204,13 @@ def test_what_was_learned_counts_for_the_limit_it_was_learned_below(
     learned: Learned,
     counts: bool,  # noqa: FBT001
 ) -> None:
-    """It sets the limit while that is what it began with, and only in a pool that learns."""
+    """It sets the limit while that is what it began with, and only in a pool that learns.
+
+    If the pool begins anew, it does so in an epoch of its own: what was sent before is older.
+    """
     row = PoolRow("a", limit, learned=LEARNED.write(learned))
     most = limit if isinstance(limit, int) else None
-    fresh = None if limit == UNLIMITED else begin(most)
+    fresh = None if limit == UNLIMITED else begin(most)._replace(epoch=learned.epoch + 1)
     pool = resolve_pools({}, [row]).pools["a"]
     assert pool.learned == (learned if counts else fresh)
     assert pool.limit == (pool.learned.limit if pool.learned else None)

@@ -166,6 +166,21 @@ def test_one_request_refused_twice_is_one_incident(lab: Lab) -> None:
     assert lab.learned().epoch == 1
 
 
+def test_what_was_sent_under_another_configured_limit_is_one_incident_at_most(lab: Lab) -> None:
+    """Requests of two epochs are in flight when the configuration changes, and all are refused."""
+    before = [lab.ask() for _ in range(3)]
+    lab.tell(CONCURRENCY, before[2], retry_after=Ms(0))
+    for id in before[1:]:
+        lab.release(id)
+    after = lab.ask()
+    assert lab.lease(after)
+    lab.declare(a=Declared(limit=8, cooldown=Ms(0)))
+    begun = lab.learned()
+    lab.tell(CONCURRENCY, before[0], retry_after=Ms(0))
+    lab.tell(CONCURRENCY, after, retry_after=Ms(0))
+    assert lab.learned().epoch <= begun.epoch + 1
+
+
 def test_a_refusal_much_later_is_another_incident(lab: Lab) -> None:
     """An agent that was let in long ago goes on sending, under what is so now."""
     ids = lab.fill(4)

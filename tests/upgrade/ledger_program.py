@@ -34,6 +34,7 @@ RENAMED = {
     "headgate.gate.roll": {"LocalRegistry": "HomeRoll"},
     "headgate.ledger.leave": {"remove_dead_members": "sweep"},
     "headgate.ledger.ledger": {"PoolResolver": "Pages"},
+    "headgate.ledger.upstream": {"record_foreign": "sighted"},
 }
 """What is in them, and what it was called."""
 

@@ -150,6 +150,9 @@ def _pool(name: str, declared: Declared | None, row: PoolRow | None, defaults: D
             learned = fixed(most or 1)
         else:
             learned = found if found and found.base == (most or 0) else begin(most)
+            if found is not None and learned is not found:
+                # What was sent before belongs to an older epoch, and is no news of this limit.
+                learned = learned._replace(epoch=found.epoch + 1)
     return Pool(
         name=name,
         limit=learned.limit if learned else most,
