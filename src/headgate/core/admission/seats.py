@@ -60,10 +60,8 @@ class Use:
 
     def copy(self) -> "Use":
         """The same count, to go on with by itself."""
-        twin = Use()
-        for name, counted in vars(self).items():
-            if counted:
-                setattr(twin, name, counted.copy())
+        twin = Use.__new__(Use)
+        twin.__dict__ = {name: counted.copy() for name, counted in vars(self).items()}
         return twin
 
     def clear(self) -> None:

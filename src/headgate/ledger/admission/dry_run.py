@@ -50,7 +50,7 @@ class DryRun:
         for view in {one.view for one in requests}.union(row.view for row in self.lanes.values()):
             ledger.under(view)  # so that pools which only it names are counted
         self.use = use.copy()
-        self.newcomers = self._join(requests)
+        self.newcomers = self._join(requests) if requests else []
         """Those who might come, in the order in which they were given."""
         while self._pass() and not self._far:
             pass
@@ -103,9 +103,11 @@ class DryRun:
                 if head.lender:
                     self._lent.add(head.lender)
                 self._ledger.count_grant(self.use, head, self.lanes[head.lane])
+        if not outcome.granted:
+            return False
         for some in (*self._read.values(), *self._new.values()):
             some.leave_out(self.granted)
-        return bool(outcome.granted)
+        return True
 
     def _follow(self, lane: int, after: Order | None) -> Head | Reason | None:
         """The next of a lane: who waits there, or a newcomer that comes before."""
