@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from headgate.config import GRACE, Config, Watched, default_path, find, load
 from headgate.config.check import parse
 from headgate.config.template import TEMPLATE
+from headgate.core.admission.pool_set import resolve_pools
 from headgate.core.admission.pools import COOLDOWN, DEFAULTS, LEARN, Declared, UsageSource
-from headgate.core.admission.setting_precedence import resolve_pools
 from headgate.core.agents.run_limits import JobPolicy, RunLimits
 from headgate.core.host.auto_limit import AGENT_MEMORY
 from headgate.core.times import Ms

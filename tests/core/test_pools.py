@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.core.admission.pool_set import PoolSet, resolve_pools
 from headgate.core.admission.pools import (
     COOLDOWN,
     DEFAULTS,
@@ -18,7 +19,7 @@ from headgate.core.admission.pools import (
     PoolRow,
     UsageSource,
 )
-from headgate.core.admission.setting_precedence import PoolSet, parse_view, read_view, resolve_pools
+from headgate.core.admission.setting_precedence import parse_view, read_view
 from headgate.core.key_patterns import HOST, NO_KEY
 from headgate.core.learning.control_law import Learned, begin
 from headgate.core.rate_limits import Rates

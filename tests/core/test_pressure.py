@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from headgate.config.check import parse
 from headgate.core.admission.next_in_line import Head, keep_seats, obstacles
+from headgate.core.admission.pool_set import resolve_pools
 from headgate.core.admission.pools import AUTO, Declared, Pool, PoolRow
 from headgate.core.admission.seats import Need, Use, blocked_by
-from headgate.core.admission.setting_precedence import resolve_pools
 from headgate.core.display.snapshots import explain
 from headgate.core.host import auto_limit, pressure
 from headgate.core.host.pressure import GIB, Host, PressureLimits

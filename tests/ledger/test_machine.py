@@ -414,7 +414,7 @@ class Machine(RuleBasedStateMachine):
                 "tickets": sorted(row._replace(lane=0) for row in tickets),
                 "overtaken": {head.id: head.overtaken for head in heads},
                 "rests": sorted(row for row in tx.rests() if row.until > ledger.now),
-                "pool_rows": sorted(tx.pool_rows()),
+                "pool_rows": sorted(tx.pool_table().rows.values()),
                 "events": sorted(row[1:] for row in tx.events(-1, 1_000, 0)),
                 "members": sorted(tx.members()),
                 "waiting": status_and_queue.waiting(ledger, ids, Seconds(self.wall)),

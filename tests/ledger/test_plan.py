@@ -282,7 +282,7 @@ def rows(world: World) -> list[object]:
             tickets,
             tx.leases(0, 1_000),
             tx.rests(),
-            tx.pool_rows(),
+            tuple(tx.pool_table().rows.values()),
             tx.members(),
             events,
         ]

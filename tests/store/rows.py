@@ -157,7 +157,7 @@ def said(tx: Tx) -> dict[str, Any]:
     return {
         "uid": bool(tx.uid()),
         "notes": [tx.note(name) for name in NOTES],
-        "pool_rows": sorted(tx.pool_rows(), key=lambda row: row.name),
+        "pool_rows": sorted(tx.pool_table().rows.values(), key=lambda row: row.name),
         "lines": lines,
         "heads": {name: [row.id for row in rows] for name, rows in heads.items()},
         "ranks": [tx.rank(row.lane, row.order) for row in tickets],

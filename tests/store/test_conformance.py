@@ -559,7 +559,7 @@ def test_what_was_set_by_hand_is_kept(store: Store) -> None:
     ]
     for row in (PoolRow("a", "unlimited", Ms(9)), *rows):
         write(store, partial(_tune, row=row))
-    found = read(store, lambda tx: tx.pool_rows())
+    found = read(store, lambda tx: tuple(tx.pool_table().rows.values()))
     assert sorted(found) == sorted(rows)
     assert isinstance(found, tuple)
 
@@ -568,17 +568,22 @@ def test_what_was_learned_is_kept_and_forgotten(store: Store) -> None:
     """It needs nothing set by hand beside it, is kept anew like the rest, and goes with the row."""
     for learned in ("[4,0]", '[3,4,[["ü\n"]]]'):
         write(store, partial(_tune, row=PoolRow("a", learned=learned)))
-        assert read(store, lambda tx: tx.pool_rows()) == (PoolRow("a", learned=learned),)
+        assert read(store, lambda tx: tuple(tx.pool_table().rows.values())) == (
+            PoolRow("a", learned=learned),
+        )
     write(store, lambda tx: tx.set_pool_row(PoolRow("a", 5, learned="[5]")))
     write(store, lambda tx: tx.set_pool_row(PoolRow("b", 1)))
-    assert sorted(read(store, lambda tx: tx.pool_rows())) == [
+    assert sorted(read(store, lambda tx: tuple(tx.pool_table().rows.values()))) == [
         PoolRow("a", 5, learned="[5]"),
         PoolRow("b", 1),
     ]
     write(store, lambda tx: tx.set_pool_row(PoolRow("a", 5)))
-    assert sorted(read(store, lambda tx: tx.pool_rows())) == [PoolRow("a", 5), PoolRow("b", 1)]
+    assert sorted(read(store, lambda tx: tuple(tx.pool_table().rows.values()))) == [
+        PoolRow("a", 5),
+        PoolRow("b", 1),
+    ]
     write(store, lambda tx: tx.set_pool_row(PoolRow("a")))
-    assert read(store, lambda tx: tx.pool_rows()) == (PoolRow("b", 1),)
+    assert read(store, lambda tx: tuple(tx.pool_table().rows.values())) == (PoolRow("b", 1),)
 
 
 def test_events_are_found_by_id_and_work(store: Store) -> None:

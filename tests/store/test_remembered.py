@@ -241,7 +241,7 @@ class Calls:
         return lambda tx: tx.set_pool_row(row)
 
     def do_tuned(self) -> Call:
-        return lambda tx: sorted(tx.pool_rows(), key=lambda row: row.name)
+        return lambda tx: sorted(tx.pool_table().rows.values(), key=lambda row: row.name)
 
     def do_learn_hold(self) -> Call:
         key, held = self.rng.choice(KEYS), self.rng.randrange(100)

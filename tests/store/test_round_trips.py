@@ -108,14 +108,14 @@ def _measure(bench: Bench) -> dict[str, Counted]:
 
 RECORDED: dict[str, dict[str, tuple[int, int]]] = {
     "near": {
-        "acquire": (7, 3),
+        "acquire": (6, 3),
         "accepted": (3, 2),
         "acquire, has to wait": (9, 4),
-        "release, lets one in": (11, 7),
+        "release, lets one in": (10, 7),
         "refused": (6, 4),
         "release": (3, 2),
-        "acquire, with a rate": (9, 4),
-        "submit": (10, 6),
+        "acquire, with a rate": (7, 4),
+        "submit": (9, 6),
     },
     "far": {
         "acquire": (17, 3),

@@ -9,8 +9,9 @@ from headgate.cli.limits import COLUMNS, in_order, row
 from headgate.cli.shared import terminal
 from headgate.cli.shared.open_gate import print_json, say, warn_of_old_messages
 from headgate.config import Config, find, load
+from headgate.core.admission.pool_set import resolve_pools
 from headgate.core.admission.pools import Pool, UsageSource
-from headgate.core.admission.setting_precedence import parse_view, resolve_pools
+from headgate.core.admission.setting_precedence import parse_view
 from headgate.core.display import json_shapes
 from headgate.core.display.snapshots import PoolStatus
 from headgate.core.quantities import show_duration

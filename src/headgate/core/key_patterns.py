@@ -95,6 +95,11 @@ def is_pattern(name: str) -> bool:
         return False
 
 
+def is_wild(pattern: str) -> bool:
+    """Whether a pattern can stand for more than one name."""
+    return _WILD.search(pattern) is not None
+
+
 @lru_cache(maxsize=4096)
 def matches(pattern: str, key: str) -> bool:
     """Whether work with this key sits in the pool of this (normalised) name."""

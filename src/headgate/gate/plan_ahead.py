@@ -11,6 +11,7 @@ from headgate.core.quantities import parse_priority, parse_task, parse_tokens, p
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import UsageError
 from headgate.gate.process_runtime import Runtime
+from headgate.gate.usage_poller import unread_pools
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals
 from headgate.ledger.queries.forecast import Forecast, forecast
@@ -68,15 +69,20 @@ def _refresh(runtime: Runtime, keys: set[str]) -> None:
 
     Old probes are taken for accepted, and pools that need a reading get one.
     """
-    if runtime.transactor.read(apply_signals.untidy):
+    if runtime.transactor.read(lambda ledger: _untidy(ledger, keys)):
         runtime.transactor.run(apply_signals.tidy)
     if not runtime.has_usage_source():
         return
-    unread = runtime.transactor.read(lambda ledger: set(ledger.use.unread))
-    for name in unread:
+    for name in runtime.transactor.read(lambda ledger: unread_pools(ledger, keys)):
         key = next((key for key in keys if matches(name, key)), None)
         if key is not None:
             runtime.poller.refresh(key)
+
+
+def _untidy(ledger: Ledger, keys: Iterable[str]) -> bool:
+    for key in keys:
+        ledger.pool_set.of(key)
+    return apply_signals.untidy(ledger)
 
 
 class _Words:

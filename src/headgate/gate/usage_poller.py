@@ -8,13 +8,12 @@ claim runs out by itself if its process dies. The member on watch asks first; if
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from headgate.core.admission.pools import UsageSource
 from headgate.core.answers.signals import Reading
-from headgate.core.key_patterns import matches
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
 from headgate.errors import GateClosedError, StoreError
 from headgate.gate.transactions.group_commit import Transactor
@@ -116,10 +115,7 @@ class Poller:
         """Ask now, for someone who will not wait, about pools of this key without a reading."""
         if not self._gauged():
             return
-        names = self._transactor.read(
-            lambda ledger: [name for name in ledger.use.unread if matches(name, key)]
-        )
-        for name in names:
+        for name in self._transactor.read(lambda ledger: unread_pools(ledger, [key])):
             with self._lock:
                 busy = name in self._at_it
                 self._at_it.add(name)
@@ -216,3 +212,10 @@ class Poller:
 
 def _lacks_key(source: UsageSource) -> bool:
     return bool(source.key_env) and not os.environ.get(source.key_env)
+
+
+def unread_pools(ledger: Ledger, keys: Iterable[str]) -> set[str]:
+    """The pools of some keys that let nobody in before there is a reading."""
+    pools = {pool for key in keys for pool in ledger.pool_set.of(key)}
+    ledger.look_up(pools)
+    return {pool.name for pool in pools} & ledger.use.unread

@@ -2,6 +2,7 @@
 
 from headgate.core.admission.lease_events import ACCEPTED
 from headgate.core.admission.pools import Pool
+from headgate.core.key_patterns import matches
 from headgate.core.learning.usage_readings import KEEP
 from headgate.core.times import NO_TIME, Ms, seconds
 from headgate.ledger.learning import apply_signals
@@ -51,12 +52,10 @@ def _free(ledger: Ledger, lease: LeaseRow, *, completed: bool) -> None:
     lingers = NO_TIME if completed else _lingers(ledger, lease)
     if pools:
         ledger.tx.drop_rests(ledger.now)
-        names = [pool.name for pool in pools]
-        family = ledger.tx.family(lease.chain) if lease.chain else []
-        before, after = chain_seats([lease, *family], names), chain_seats(family, names)
+        left = _left(ledger, lease, {pool.name for pool in pools}) if lease.chain else {}
         for pool in pools:
             where = place(pool.name, lease.machine)
-            seats = before[where].weight - (after[where].weight if where in after else 0)
+            seats = lease.weight - left.get(where, 0)
             if seats > 0:
                 until = ledger.now + max(pool.cooldown, lingers)
                 keep = max(until, ledger.now + _KEEP) if pool.usage else until
@@ -75,6 +74,14 @@ def _free(ledger: Ledger, lease: LeaseRow, *, completed: bool) -> None:
         ledger.recount()
     else:
         ledger.uncount(lease)
+
+
+def _left(ledger: Ledger, lease: LeaseRow, names: set[str]) -> dict[str, int]:
+    """How many seats the rest of a lease's family goes on using, by place."""
+    seats = chain_seats(
+        ledger.tx.family(lease.chain), lambda key: [name for name in names if matches(name, key)]
+    )
+    return {where: heaviest.weight for where, heaviest in seats.items()}
 
 
 def _lingers(ledger: Ledger, lease: LeaseRow) -> Ms:

@@ -85,7 +85,7 @@ def _due_in(ledger: Ledger) -> Ms | None:
     """In how many milliseconds time alone lets somebody in: a rest, a pause, a bar is over."""
     rests = ledger.tx.rests()
     times = [host_pressure.renews(ledger), *(rest.until for rest in rests)]
-    for pool in ledger.pool_set.pools.values():
+    for pool in ledger.pool_set.notable():
         if pool.usage is not None and (lag := outside_use.sight(ledger, pool.name).lag) is not None:
             times += [rest.released + Ms(lag) for rest in rests if rest.place == pool.name]
         times.append(pool.paused_until or NO_TIME)
@@ -112,7 +112,7 @@ def _answers(ledger: Ledger, pool: Pool) -> list[Ms]:
 def polls(ledger: Ledger) -> dict[str, Ms]:
     """Which pools' usage has to be read, and in how many milliseconds: those with a line."""
     found: dict[str, Ms] = {}
-    for pool in ledger.pool_set.pools.values():
+    for pool in ledger.pool_set.notable():
         if pool.usage is None or not any(
             matches(pool.name, row.key) for row in ledger.active_lanes()
         ):

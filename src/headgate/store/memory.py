@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from headgate.core.admission.next_in_line import Order
 from headgate.core.admission.pools import PoolRow
 from headgate.core.times import Ms
+from headgate.ledger.transaction.pool_table import PoolTable
 from headgate.ledger.transaction.rows import (
     EventRow,
     Expected,
@@ -85,8 +86,7 @@ class _Rows(MemoryJobRows):
         self._last_id = 0
         self._last_event = 0
         self._notes: dict[str, str] = {}
-        self._tuned: dict[str, PoolRow] = {}
-        self._tuned_rows: tuple[PoolRow, ...] = ()
+        self._pools = PoolTable()
         self._lane_ids: dict[tuple[str, str, str, int, str], int] = {}
         self._lanes: dict[int, Lane] = {}
         self._busy: dict[int, None] = {}
@@ -130,21 +130,12 @@ class _Rows(MemoryJobRows):
     def set_note(self, name: str, text: str) -> None:
         self._set(self._notes, name, text)
 
-    def pool_rows(self) -> tuple[PoolRow, ...]:
-        if len(self._tuned_rows) != len(self._tuned):
-            self._tuned_rows = tuple(self._tuned.values())
-        return self._tuned_rows
+    def pool_table(self) -> PoolTable:
+        return self._pools
 
     def set_pool_row(self, row: PoolRow) -> None:
-        self._undo.append((self._stale, ()))
-        if row.says_nothing:
-            self._pop(self._tuned, row.name)
-        else:
-            self._set(self._tuned, row.name, row)
-        self._stale()
-
-    def _stale(self) -> None:
-        self._tuned_rows = ()
+        before = self._pools.put(row.name, None if row.says_nothing else row)
+        self._undo.append((self._pools.put, (row.name, before)))
 
     def lanes(self) -> list[Lane]:
         return [self._lanes[id] for id in self._busy]

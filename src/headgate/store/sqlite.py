@@ -103,6 +103,7 @@ class SqliteStore:
                 yield self._rows
                 self._rows.finish()
                 self._run("COMMIT")
+                self._rows.committed()
             except BaseException:
                 if self._db.in_transaction:
                     self._run("ROLLBACK")

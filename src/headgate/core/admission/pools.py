@@ -145,6 +145,14 @@ class Pool(NamedTuple):
         limited = self.limit is not None or self.usage is not None
         return limited or self.rates != NO_RATES or self.pressure_limits is not None
 
+    @property
+    def notable(self) -> bool:
+        """Whether time, upstream or others do something to it, beside our own seats."""
+        it = self.learned
+        unsure = it is not None and (it.bars or it.probe or (it.heard and it.sure <= it.limit))
+        said = self.usage or self.observe or self.max_hold or self.rates != NO_RATES
+        return bool(unsure or said or self.paused_until is not None or self.unread)
+
     def paused(self, now: Ms) -> bool:
         """Whether nothing may start in this pool at this moment."""
         return self.paused_until is not None and self.paused_until > now

@@ -7,7 +7,7 @@ with each ticket as a *view*, so that all processes decide alike about it, whate
 environment says.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 from headgate.core.admission.pools import (
@@ -25,7 +25,7 @@ from headgate.core.admission.pools import (
 )
 from headgate.core.host.auto_limit import AGENT_MEMORY, auto_floor, auto_limit, auto_source
 from headgate.core.host.pressure import Host, PressureLimits
-from headgate.core.key_patterns import HOST, is_pattern, matches, parse_pattern
+from headgate.core.key_patterns import HOST, is_pattern, parse_pattern
 from headgate.core.learning.control_law import begin
 from headgate.core.quantities import FOREVER, LONGEST_MS, MOST, parse_limit
 from headgate.core.rate_limits import Rates
@@ -38,68 +38,33 @@ _LONG_COOLDOWN = Ms(120_000)
 """How long a freed seat rests where nobody knows for how long it should."""
 
 
-class PoolSet:
-    """Every pool there is at this moment, and which of them a piece of work sits in."""
-
-    def __init__(self, pools: Mapping[str, Pool]) -> None:
-        self.pools = dict(sorted(pools.items()))
-        self.unread = tuple(pool for pool in self.pools.values() if pool.unread)
-        """Those about which something is kept that cannot be read."""
-        self._of: dict[str, tuple[Pool, ...]] = {}
-        self._views: dict[str, PoolSet] = {}
-
-    def of(self, key: str) -> tuple[Pool, ...]:
-        """The pools that work with this key sits in, by name."""
-        found = self._of.get(key)
-        if found is None:
-            found = tuple(pool for name, pool in self.pools.items() if matches(name, key))
-            self._of[key] = found
-        return found
-
-    def max_hold(self, key: str) -> Ms | None:
-        """How long work with this key may hold its seats: the shortest of its pools counts."""
-        return min((pool.max_hold for pool in self.of(key) if pool.max_hold), default=None)
-
-    def under(self, view: str) -> "PoolSet":
-        """The same pools as seen by someone whose HEADGATE_LIMITS is this."""
-        if not view:
-            return self
-        found = self._views.get(view)
-        if found is None:
-            pools = dict(self.pools)
-            for name, limit in read_view(view).items():
-                seen = pools.get(name) or Pool(name, None, "environment")
-                number = limit if isinstance(limit, int) else None
-                pools[name] = seen._replace(
-                    limit=number,
-                    source="environment",
-                    most=number,
-                    learned=None,
-                    adapt=OFF,
-                    unread=(),
-                    fixed=False,
-                )
-            found = self._views[view] = PoolSet(pools)
-        return found
-
-
-def resolve_pools(
-    declared: Mapping[str, Declared],
-    rows: Iterable[PoolRow],
+def resolve(
+    name: str,
+    declared: Declared | None,
+    row: PoolRow | None,
     defaults: Declared = NOTHING,
     host: Host | None = None,
-) -> PoolSet:
+) -> Pool:
     """Lay what was set by hand over the file, and the file over the defaults.
 
     `host` is what the machine has, for a limit that follows from it.
     """
-    by_hand = {row.name: row for row in rows}
-    names = {*DEFAULTS, *declared, *by_hand}
-    pools = {name: _pool(name, declared.get(name), by_hand.get(name), defaults) for name in names}
-    said = declared.get(HOST)
-    if said is not None:
-        pools[HOST] = _hosted(pools[HOST], said, by_hand.get(HOST), host)
-    return PoolSet(pools)
+    pool = _pool(name, declared, row, defaults)
+    return _hosted(pool, declared, row, host) if name == HOST and declared is not None else pool
+
+
+def seen_under(name: str, pool: Pool | None, limit: int | str) -> Pool:
+    """A pool as seen by someone whose HEADGATE_LIMITS gives it this limit."""
+    number = limit if isinstance(limit, int) else None
+    return (pool or Pool(name, None, "environment"))._replace(
+        limit=number,
+        source="environment",
+        most=number,
+        learned=None,
+        adapt=OFF,
+        unread=(),
+        fixed=False,
+    )
 
 
 def _hosted(pool: Pool, said: Declared, row: PoolRow | None, host: Host | None) -> Pool:

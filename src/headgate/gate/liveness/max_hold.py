@@ -27,7 +27,7 @@ def end_orphans(transactor: Transactor, registry: MemberRegistry) -> None:
 
 
 def _overdue(ledger: Ledger) -> list[tuple[str, LeaseRow]]:
-    if not any(pool.max_hold for pool in ledger.pool_set.pools.values()):
+    if not any(pool.max_hold for pool in ledger.pool_set.notable()):
         return []
     found = []
     for lease in ledger.tx.leases(0, 10_000):

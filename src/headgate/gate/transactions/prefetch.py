@@ -6,8 +6,8 @@ another round trip, and nothing else.
 
 from collections.abc import Iterable, Sequence
 
+from headgate.core.admission.pool_set import PoolSet
 from headgate.core.admission.pools import NO_RATES
-from headgate.core.admission.setting_precedence import PoolSet
 from headgate.core.times import Ms
 from headgate.gate.transactions.operation import Operation
 from headgate.ledger.transaction.outside_use import SILENCE, place
@@ -34,7 +34,7 @@ def _notes(keys: Iterable[str], pool_set: PoolSet | None, machine: str) -> Itera
     yield from ("gated", f"watchman:{machine}", f"strain:{machine}")
     if pool_set is None:
         return
-    for pool in pool_set.pools.values():  # what else counts beside our own seats, in any pool
+    for pool in pool_set.notable():  # what else counts beside our own seats, in any pool
         if pool.rates != NO_RATES:
             yield f"meter:{place(pool.name, machine)}"
         if pool.usage is not None:

@@ -52,6 +52,7 @@ def ask(ledger: Ledger, request: Request) -> int:
     same lease, it joins the line, and the line is settled at the end of the transaction. If nobody
     does, a pass would decide nothing that concerns it: it is let in without one if there is room.
     """
+    ledger.pool_set.of(request.key)
     apply_signals.tidy(ledger)
     lane = lane_of(request)
     head = head_of(ledger, lane, request.weight, request.tokens)
@@ -139,6 +140,9 @@ def settle(ledger: Ledger) -> None:
         dead_members.drop_tickets(ledger, member)
 
     def follow(lane: int, after: Order | None) -> Head | Reason | None:
+        if after is None:
+            ledger.pool_set.of(lanes[lane].key)
+            apply_signals.tidy(ledger)
         return next_head(ledger, lanes[lane], after, lost=lose)
 
     outcome = PassOutcome()

@@ -47,8 +47,9 @@ class DryRun:
         self._new: dict[int, _Heads] = {}
         self._lent: set[int] = set()
         use = ledger.use
-        for view in {one.view for one in requests}.union(row.view for row in self.lanes.values()):
-            ledger.under(view)  # so that pools which only it names are counted
+        wanted = {(one.view, one.key) for one in requests}
+        for view, key in wanted.union((row.view, row.key) for row in self.lanes.values()):
+            ledger.look_up(ledger.under(view).of(key))  # so that all that concerns them is counted
         self.use = use.copy()
         self.newcomers = self._join(requests) if requests else []
         """Those who might come, in the order in which they were given."""

@@ -63,7 +63,7 @@ def end(ledger: Ledger, lease: LeaseRow, *, served: bool, unused: bool) -> None:
         if heard:
             _accept(ledger, lease)
     _recall_probes(ledger, lease)
-    for pool, sent in _sent(ledger, lease):
+    for pool, sent in _sent(ledger, lease) if lease.sent else ():
         if served and not lease.refused and pool.adapt == LEARN:
             pace = outside_use.pace(ledger, pool.name)
             if (
@@ -77,9 +77,12 @@ def end(ledger: Ledger, lease: LeaseRow, *, served: bool, unused: bool) -> None:
 
 
 def tidy(ledger: Ledger) -> None:
-    """Take a probe for accepted that was not refused for long, and forget one that is gone."""
+    """Take a probe for accepted that was not refused for long, and forget one that is gone.
+
+    In the pools that somebody has asked for so far.
+    """
     tell_unreadable(ledger)
-    for pool, it, lease in _ripe(ledger):
+    for pool, it, lease in _ripe(ledger) if ledger.pool_set.pools.probing else ():
         if lease is None:
             ledger.learn(pool.name, it._replace(probe=0))
         else:
@@ -94,7 +97,7 @@ def untidy(ledger: Ledger) -> bool:
 
 def _ripe(ledger: Ledger) -> Iterator[tuple[Pool, Learned, LeaseRow | None]]:
     """Pools whose probe has been out for long enough, or is gone."""
-    for pool in ledger.pool_set.pools.values():
+    for pool in list(ledger.pool_set.pools.probing.values()):
         it = pool.learned
         if it is None or not it.probe:
             continue
@@ -182,7 +185,7 @@ def _refuse(
 
 def _recall_probes(ledger: Ledger, lease: LeaseRow) -> None:
     """A lease is no probe any more, whatever it found out."""
-    for pool in ledger.pool_set.pools.values():
+    for pool in ledger.pool_set.of(lease.key):
         if pool.learned is not None and pool.learned.probe == lease.id:
             ledger.learn(pool.name, pool.learned._replace(probe=0))
             ledger.recount()

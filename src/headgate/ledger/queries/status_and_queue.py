@@ -42,6 +42,7 @@ def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
     pool_set = ledger.under(view)
     use = ledger.use
     held = ledger.tx.held()
+    ledger.look_up(pool_set.pools.values())
     pools = []
     for pool in pool_set.pools.values():
         where = place(pool.name, ledger.machine)

@@ -5,14 +5,14 @@
 
 from typing import Protocol
 
+from headgate.core.admission.pool_set import PoolSet
 from headgate.core.admission.pools import UnreadableNotice
 from headgate.core.admission.seats import Use
-from headgate.core.admission.setting_precedence import PoolSet
 from headgate.core.host.pressure import Host
 from headgate.core.key_patterns import NO_KEY
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
-from headgate.ledger.transaction.rows import Lane, Tx
+from headgate.ledger.transaction.rows import Lane, LeaseRow, Tx
 
 
 class Gauge(Protocol):
@@ -48,6 +48,9 @@ class TransactionContext(Protocol):
     @property
     def use(self) -> Use:
         """Seats in use."""
+
+    def recent_leases(self) -> list[LeaseRow]:
+        """Leases that may still wait for upstream's answer, as of the last count."""
 
     def lanes(self) -> list[Lane]:
         """The lanes in which someone waits."""

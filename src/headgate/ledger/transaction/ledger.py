@@ -1,11 +1,12 @@
 """An open transaction: its pools, its count of seats, its clock reading."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from headgate.core.admission.next_in_line import Head
-from headgate.core.admission.pools import AUTO, NOTHING, Declared, PoolRow
+from headgate.core.admission.pool_set import PoolSet, lay_over
+from headgate.core.admission.pools import AUTO, DEFAULTS, NOTHING, Declared, Pool, PoolRow
 from headgate.core.admission.seats import Need, Reason, Use
-from headgate.core.admission.setting_precedence import PoolSet, read_view, resolve_pools
+from headgate.core.admission.setting_precedence import read_view
 from headgate.core.key_patterns import HOST, NO_KEY, matches
 from headgate.core.learning.control_law import Learned
 from headgate.core.stored_text.stored_values import LEARNED
@@ -13,6 +14,7 @@ from headgate.core.times import Ms
 from headgate.ledger.transaction import host_pressure, outside_use, unreadable
 from headgate.ledger.transaction.interface import Gauge, UnreadableNote
 from headgate.ledger.transaction.outside_use import place
+from headgate.ledger.transaction.pool_table import PoolTable
 from headgate.ledger.transaction.rows import EventRow, Lane, LeaseRow, Liveness, Ticket, Tx
 
 
@@ -25,7 +27,8 @@ class PoolResolver:
         defaults: Declared = NOTHING,
         gauge: Gauge | None = None,
     ) -> None:
-        self._rows: tuple[PoolRow, ...] | None = None
+        self._table: PoolTable | None = None
+        self._version = 0
         self.gauge = gauge
         """How to tell what this machine has."""
         self.declare(declared, defaults)
@@ -50,14 +53,24 @@ class PoolResolver:
         """Whether any pool says where upstream's own count can be read."""
         return any(said.usage is not None for said in self._declared.values())
 
-    def pool_set(self, rows: tuple[PoolRow, ...]) -> PoolSet:
+    def pool_set(self, table: PoolTable) -> PoolSet:
         """The pools, given the rows set by hand."""
-        if self._pool_set is None or rows != self._rows:
-            self._rows = rows
-            said = self._declared.get(HOST)
-            needed = said is not None and said.limit == AUTO and self.gauge is not None
-            host = self.gauge.look() if needed and self.gauge else None
-            self._pool_set = resolve_pools(self._declared, rows, self._defaults, host)
+        known, version = self._pool_set, self._version
+        self._version = table.version
+        if known is not None and table is self._table:
+            if version == table.version:
+                return known
+            changed = table.changed_since(version)
+            if changed is not None:
+                for name in set(changed):
+                    exists = name in self._declared or name in DEFAULTS or name in table.rows
+                    known.changed(name, exists=exists)
+                return known
+        self._table = table
+        said = self._declared.get(HOST)
+        needed = said is not None and said.limit == AUTO and self.gauge is not None
+        host = self.gauge.look() if needed and self.gauge else None
+        self._pool_set = lay_over(self._declared, table.rows, self._defaults, host)
         return self._pool_set
 
 
@@ -84,7 +97,7 @@ class Ledger:
         self.machine = machine
         self.view = view
         self.gauge = resolver.gauge
-        self.pool_set = resolver.pool_set(tx.pool_rows())
+        self.pool_set = resolver.pool_set(tx.pool_table())
         self.woken: set[str] = set()
         self.granted: dict[int, LeaseRow] = {}
         self.removed_members: list[str] = []
@@ -101,29 +114,58 @@ class Ledger:
         self._use: Use | None = None
         self._lanes: list[Lane] | None = None
         self._workers: list[str] | None = None
-        self._counted: set[str] = set()
+        self._extra: set[str] = set()
+        """Names of pools that only somebody's view has."""
+        self._looked_up: set[str] = set()
+        self._recent: list[LeaseRow] | None = None
         self._views: set[str] = set()
 
     @property
     def use(self) -> Use:
-        """Seats in use, counted from the rows the first time it is asked for."""
+        """Seats in use, counted from the rows the first time it is asked for.
+
+        What else is known of a pool is looked up when somebody needs a seat of it (`look_up`).
+        """
         if self._use is None:
             self._use = Use()
-            self._counted = set(self.pool_set.pools)
+            self._extra = set()
             self._count_all(self._use)
         return self._use
 
-    def _count(self, use: Use, names: Iterable[str]) -> None:
+    def _names(self, key: str) -> list[str]:
+        """The pools that seats of a key are counted in: those that only a view names, too."""
+        extra = [name for name in self._extra if matches(name, key)] if self._extra else []
+        return [*self.pool_set.names_of(key), *extra]
+
+    def _count(self, use: Use, names_of: Callable[[str], Iterable[str]]) -> None:
         for row in self.tx.held():
-            for name in names:
-                if matches(name, row.key):
-                    use.take(place(name, row.machine), row.cls, row.seats)
+            for name in names_of(row.key):
+                use.take(place(name, row.machine), row.cls, row.seats)
         chains: dict[int, list[LeaseRow]] = {}
         for lease in self.tx.families():
             chains.setdefault(lease.chain, []).append(lease)
         for members in chains.values():
-            for where, heaviest in chain_seats(members, names).items():
+            for where, heaviest in chain_seats(members, names_of).items():
                 use.take(where, heaviest.cls, heaviest.weight)
+
+    def look_up(self, pools: Iterable[Pool]) -> None:
+        """Bring into the count what there is to know about some pools beside our own seats."""
+        use, known = self.use, self._looked_up
+        for pool in pools:
+            if pool.name not in known:
+                known.add(pool.name)
+                self._fill(use, pool.name)
+
+    def _fill(self, use: Use, name: str) -> None:
+        pool = self.pool_set.pools.get(name)  # as it is, whatever somebody's view makes of it
+        if pool is not None:
+            outside_use.fill(self, use, pool)
+
+    def recent_leases(self) -> list[LeaseRow]:
+        """Leases that may still wait for upstream's answer, as of the last count."""
+        if self._recent is None:
+            self._recent = self.tx.recent(self.now - outside_use.SILENCE)
+        return self._recent
 
     def under(self, view: str) -> PoolSet:
         """The pools under somebody's `HEADGATE_LIMITS`; counts seats of pools only it names."""
@@ -131,10 +173,11 @@ class Ledger:
         if view and self._use is not None and view not in self._views:
             self._views.add(view)
             unreadable.check_view(self, view)
-            extra = set(read_view(view)) - self._counted
+            names = self.pool_set.pools.names
+            extra = {name for name in read_view(view) if name not in names} - self._extra
             if extra:
-                self._count(self._use, extra)
-                self._counted |= extra
+                self._count(self._use, lambda key: [name for name in extra if matches(name, key)])
+                self._extra |= extra
         return seen
 
     def lanes(self) -> list[Lane]:
@@ -202,14 +245,14 @@ class Ledger:
 
     def reload_pools(self) -> None:
         """Look at the pools again after one was changed; whoever waits may profit."""
-        self.pool_set = self._resolver.pool_set(self.tx.pool_rows())
+        self.pool_set = self._resolver.pool_set(self.tx.pool_table())
         self._use = None
         self._views.clear()
         self._unsettled = True
 
     def pool_row(self, pool: str) -> PoolRow:
         """What was set by hand or learned for a pool."""
-        return next((row for row in self.tx.pool_rows() if row.name == pool), PoolRow(pool))
+        return self.tx.pool_table().get(pool) or PoolRow(pool)
 
     def learn(self, pool: str, learned: Learned) -> None:
         """Keep what a pool has learned; it counts at once.
@@ -220,7 +263,7 @@ class Ledger:
         if known is not None and known.fixed:
             return
         self.tx.set_pool_row(self.pool_row(pool)._replace(learned=LEARNED.write(learned)))
-        self.pool_set = self._resolver.pool_set(self.tx.pool_rows())
+        self.pool_set = self._resolver.pool_set(self.tx.pool_table())
         self._unsettled = True
 
     def recount(self) -> None:
@@ -231,14 +274,16 @@ class Ledger:
             self._count_all(self._use)
 
     def _count_all(self, use: Use) -> None:
-        self._count(use, self._counted)
+        self._recent = None
+        self._count(use, self._names)
         for rest in self.tx.rests():
             if rest.until > self.now:
                 use.rest(rest.place, rest.seats)
-        outside_use.fill(self, use)
         host = self.pool_set.pools.get(HOST)
         if host is not None and host.pressure_limits is not None:
             host_pressure.fill(self, use, host)
+        for name in self._looked_up:
+            self._fill(use, name)
 
     def count_grant(self, use: Use, head: Head, lane: Lane) -> None:
         """Count what is not a need of whoever was let in, but follows from the grant.
@@ -247,31 +292,29 @@ class Ledger:
         member counts, so that seats it has borrowed may be those of another class from now on.
         """
         if not head.lender:
-            if len(self._counted) > len(self.pool_set.pools):
+            if self._extra:
                 names = {need.pool.name for need in head.needs}
-                for name in self._counted - names:
+                for name in self._extra - names:
                     if matches(name, lane.key):
                         use.take(place(name, lane.machine), head.cls, head.weight)
             return
         asked = {need.place for need in head.needs}
-        lent = chain_seats(self.lenders(head.lender), self._counted)
-        for name in self._counted:
-            if matches(name, lane.key):
-                where = place(name, lane.machine)
-                most = lent.get(where)
-                covered = most.weight if most is not None else 0
-                if where not in asked:
-                    use.take(where, head.cls, max(0, head.weight - covered))
-                if most is not None and head.weight > covered:
-                    use.hand_over(where, most.cls, head.cls, covered)
+        lent = chain_seats(self.lenders(head.lender), self._names)
+        for name in self._names(lane.key):
+            where = place(name, lane.machine)
+            most = lent.get(where)
+            covered = most.weight if most is not None else 0
+            if where not in asked:
+                use.take(where, head.cls, max(0, head.weight - covered))
+            if most is not None and head.weight > covered:
+                use.hand_over(where, most.cls, head.cls, covered)
 
     def uncount(self, lease: LeaseRow) -> None:
         """Take an unrelated lease that was removed off the count, if there is one already."""
         self._unsettled = True
         if self._use is not None:
-            for name in self._counted:
-                if matches(name, lease.key):
-                    self._use.take(place(name, lease.machine), lease.cls, -lease.weight)
+            for name in self._names(lease.key):
+                self._use.take(place(name, lease.machine), lease.cls, -lease.weight)
 
     def needs(
         self,
@@ -290,10 +333,11 @@ class Ledger:
         """
         _ = self.use
         pools = self.under(view).of(key)
+        self.look_up(pools)
         covered: Mapping[str, int] = {}
         chain = 0
         if lender:
-            covered, chain = self._lent(lender, [pool.name for pool in pools])
+            covered, chain = self._lent(lender, {pool.name for pool in pools})
         places = [place(pool.name, machine) for pool in pools]
         needs = [
             Need(pool, where, max(0, weight - covered.get(where, 0)), tokens)
@@ -301,11 +345,12 @@ class Ledger:
         ]
         return tuple(needs), chain
 
-    def _lent(self, lender: int, names: list[str]) -> tuple[Mapping[str, int], int]:
+    def _lent(self, lender: int, names: set[str]) -> tuple[Mapping[str, int], int]:
         family = self.lenders(lender)
         if not family:
             return {}, 0
-        lent = {where: most.weight for where, most in chain_seats(family, names).items()}
+        found = chain_seats(family, lambda key: [name for name in names if matches(name, key)])
+        lent = {where: most.weight for where, most in found.items()}
         return lent, family[0].chain or lender
 
     def lenders(self, lender: int) -> list[LeaseRow]:
@@ -335,13 +380,14 @@ class Ledger:
         )
 
 
-def chain_seats(members: list[LeaseRow], names: Iterable[str]) -> dict[str, LeaseRow]:
+def chain_seats(
+    members: list[LeaseRow], names_of: Callable[[str], Iterable[str]]
+) -> dict[str, LeaseRow]:
     """Whose seats count for a family in each place: its members lend, so only the heaviest's."""
     heaviest: dict[str, LeaseRow] = {}
     for lease in members:
-        for name in names:
-            if matches(name, lease.key):
-                where = place(name, lease.machine)
-                if where not in heaviest or lease.weight > heaviest[where].weight:
-                    heaviest[where] = lease
+        for name in names_of(lease.key):
+            where = place(name, lease.machine)
+            if where not in heaviest or lease.weight > heaviest[where].weight:
+                heaviest[where] = lease
     return heaviest

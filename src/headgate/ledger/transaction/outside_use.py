@@ -4,8 +4,6 @@ Who waits for an answer, who is out as a probe, what upstream says, what others 
 the rates were charged. Looked up only for pools that need it.
 """
 
-from collections.abc import Callable
-
 from headgate.core import rate_limits
 from headgate.core.admission.lease_events import PENDING
 from headgate.core.admission.pools import NO_RATES, Pool, UsageSource
@@ -35,50 +33,37 @@ def place(pool: str, machine: str) -> str:
     return f"{HOST}@{machine}" if pool == HOST else pool
 
 
-def fill(ledger: TransactionContext, use: Use) -> None:
-    """Look up what else is known, for every pool that has something to know."""
-    found: list[list[LeaseRow]] = []
-
-    def leases() -> list[LeaseRow]:  # asked for once, and only if somebody needs them
-        if not found:
-            found.append(ledger.tx.recent(ledger.now - SILENCE))
-        return found[0]
-
-    told = gated(ledger)
-    for pool in ledger.pool_set.pools.values():
-        if pool.learned is not None:
-            _learning(ledger, use, pool, leases)
-        if pool.observe:
-            _foreign(ledger, use, pool)
-        if pool.usage is not None or pool.name in told:
-            _upstream(ledger, use, pool, leases)
-        if pool.rates != NO_RATES:
-            where = place(pool.name, ledger.machine)
-            use.meters[where] = meter(ledger, where)
+def fill(ledger: TransactionContext, use: Use, pool: Pool) -> None:
+    """Look up what else is known of a pool."""
+    if pool.learned is not None:
+        _learning(ledger, use, pool)
+    if pool.observe:
+        _foreign(ledger, use, pool)
+    if pool.usage is not None or pool.name in gated(ledger):
+        _upstream(ledger, use, pool)
+    if pool.rates != NO_RATES:
+        where = place(pool.name, ledger.machine)
+        use.meters[where] = meter(ledger, where)
 
 
-def _learning(
-    ledger: TransactionContext, use: Use, pool: Pool, leases: Callable[[], list[LeaseRow]]
-) -> None:
+def _learning(ledger: TransactionContext, use: Use, pool: Pool) -> None:
     it = pool.learned
     if it is None:
         return
     if it.probe:
         use.probing.add(pool.name)
     if it.answered and it.sure < it.limit + 1:
-        since = ledger.now - SILENCE
         use.pending[pool.name] = sum(
-            1
-            for lease in leases()
-            if lease.answer == PENDING and lease.granted > since and matches(pool.name, lease.key)
+            [
+                lease.answer == PENDING and matches(pool.name, lease.key)
+                for lease in ledger.recent_leases()
+            ]
         )
     if it.bars:
         use.paces[pool.name] = pace(ledger, pool.name)
 
 
-def _upstream(
-    ledger: TransactionContext, use: Use, pool: Pool, leases: Callable[[], list[LeaseRow]]
-) -> None:
+def _upstream(ledger: TransactionContext, use: Use, pool: Pool) -> None:
     seen = sight(ledger, pool.name)
     source = pool.usage or UsageSource("python")  # some other program's own function
     stance = usage_readings.stance(seen, source.every, ledger.now)
@@ -89,7 +74,7 @@ def _upstream(
         use.unread.add(pool.name)
     elif stance == usage_readings.FRESH and seen.reading is not None:
         ours = use.held.get(pool.name, 0)
-        mine = _own(pool.name, ours, leases(), ledger.tx.rests())
+        mine = _own(pool.name, ours, ledger.recent_leases(), ledger.tx.rests())
         taken = usage_readings.estimate(seen, mine, pool.cooldown, ledger.now)
         top = usage_readings.cap(seen.reading, pool.most or MOST, source.margin)
         if usage_readings.spent(seen.reading):
@@ -202,8 +187,8 @@ def _foreign(ledger: TransactionContext, use: Use, pool: Pool) -> None:
 
 def own(ledger: TransactionContext, pool: str) -> list[Own]:
     """Our own requests in a pool: those in flight, and those that ended lately."""
-    recent = ledger.tx.recent(ledger.now - SILENCE)
-    return _own(pool, ledger.use.held.get(pool, 0), recent, ledger.tx.rests())
+    held = ledger.use.held.get(pool, 0)
+    return _own(pool, held, ledger.tx.recent(ledger.now - SILENCE), ledger.tx.rests())
 
 
 def _own(pool: str, held: int, recent: list[LeaseRow], rests: list[Rest]) -> list[Own]:

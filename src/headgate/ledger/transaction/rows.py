@@ -13,6 +13,7 @@ from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import Word
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms
+from headgate.ledger.transaction.pool_table import PoolTable
 
 
 class Member(NamedTuple):
@@ -212,8 +213,8 @@ class Tx(Protocol):
     def set_note(self, name: str, text: str) -> None:
         """Remember a small text."""
 
-    def pool_rows(self) -> tuple[PoolRow, ...]:
-        """What was set by hand, for every pool touched."""
+    def pool_table(self) -> PoolTable:
+        """What was set by hand or learned, for every pool touched."""
 
     def set_pool_row(self, row: PoolRow) -> None:
         """Keep what was set by hand for a pool; a row that says nothing is forgotten."""

@@ -15,6 +15,13 @@ UPDATE sequence SET last = ?
 -- name: pool_rows
 SELECT name, "limit", cooldown, paused_until, pause_note, learned FROM pool ORDER BY name
 
+-- name: pool_changes
+SELECT seq, c.name, pool.name, "limit", cooldown, paused_until, pause_note, learned
+FROM pool_change AS c LEFT JOIN pool ON pool.name = c.name WHERE seq >= ? ORDER BY seq
+
+-- name: last_pool_change
+SELECT max(seq) FROM pool_change
+
 -- name: set_pool_row
 INSERT OR REPLACE INTO pool VALUES (?, ?, ?, ?, ?, ?)
 

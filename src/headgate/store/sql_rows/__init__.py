@@ -20,6 +20,7 @@ from collections.abc import Iterable
 
 from headgate.core.admission.pools import PoolRow
 from headgate.core.times import Ms
+from headgate.ledger.transaction.pool_table import PoolTable
 from headgate.ledger.transaction.rows import (
     Attempt,
     EventRow,
@@ -48,6 +49,10 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         super().__init__(tables)
         self._known_uid = ""
         self._untrimmed = time.monotonic_ns() % _TRIM_EVERY  # spreads the work
+        self._pools = PoolTable()
+        self._pool_seq = 0
+        """The last change of a pool that was read; 0 if none were."""
+        self._pools_written: list[tuple[str, PoolRow | None]] = []
         self.begin()
 
     def begin(self) -> None:
@@ -57,11 +62,17 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         self._new_ids = False
         self._notes: dict[str, str] = {}
         self._new_notes: set[str] = set()
-        self._pools: dict[str, PoolRow] | None = None
-        self._tuned: tuple[PoolRow, ...] = ()
+        self._pools_read = False
+        for name, before in reversed(self._pools_written):  # in a transaction that did not commit
+            self._pools.put(name, before)
+        self._pools_written.clear()
         self._members: dict[str, Member] | None = None
         self._new_events: list[EventRow] = []
         self._new_holds: dict[str, list[int]] = {}
+
+    def committed(self) -> None:
+        """What this transaction wrote is there to stay."""
+        self._pools_written.clear()
 
     def expect(self, expected: Expected) -> None:
         """Ask together for what this transaction is likely to need."""
@@ -71,7 +82,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         jobs = sorted(expected.jobs)
         answers = self._ask_all(
             [
-                ("pool_rows", ()),
+                ("pool_changes", (self._pool_seq,)),
                 ("lanes", ()),
                 ("fronts", (FRONT,)),
                 ("held", ()),
@@ -88,7 +99,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
             ]
         )
         rest = iter(answers)
-        self._keep_pools([PoolRow._make(row) for row in next(rest)])
+        self._keep_pools(next(rest))
         self._keep_lanes([read_lane(row) for row in next(rest)])
         fronts: dict[int, list[Ticket]] = {lane: [] for lane in self._known_lanes()}
         for row in next(rest):
@@ -163,25 +174,33 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         self._notes[name] = text
         self._new_notes.add(name)
 
-    def pool_rows(self) -> tuple[PoolRow, ...]:
-        if self._pools is None:
-            self._keep_pools([PoolRow._make(row) for row in self._ask("pool_rows")])
-        return self._tuned
+    def pool_table(self) -> PoolTable:
+        if not self._pools_read:
+            if self._pool_seq:
+                self._keep_pools(self._ask("pool_changes", self._pool_seq))
+            if not self._pools_read:  # for the first time, or after too long
+                rows = self._ask("pool_rows")
+                self._pools.replace({row[0]: PoolRow._make(row) for row in rows})
+                self._pool_seq = self._number("last_pool_change")
+                self._pools_read = True
+        return self._pools
 
-    def _keep_pools(self, rows: list[PoolRow]) -> None:
-        self._pools = {row.name: row for row in rows}
-        self._tuned = tuple(rows)
+    def _keep_pools(self, rows: list[Row]) -> None:
+        """Take in what has changed since the last time, if the rows tell."""
+        if not rows or rows[0][0] != self._pool_seq:
+            return
+        for _, name, *values in rows[1:]:
+            self._pools.put(name, PoolRow._make(values) if values[0] is not None else None)
+        self._pool_seq = rows[-1][0]
+        self._pools_read = True
 
     def set_pool_row(self, row: PoolRow) -> None:
-        self.pool_rows()
-        assert self._pools is not None  # noqa: S101 - for the type checker
-        if row.says_nothing:
-            self._pools.pop(row.name, None)
+        kept = None if row.says_nothing else row
+        self._pools_written.append((row.name, self.pool_table().put(row.name, kept)))
+        if kept is None:
             self._change("untune", row.name)
         else:
-            self._pools[row.name] = row
             self._change("set_pool_row", *row)
-        self._tuned = tuple(self._pools[name] for name in sorted(self._pools))
 
     def learn_hold(self, key: str, held: Ms) -> None:
         self._new_holds.setdefault(key, []).append(held)
