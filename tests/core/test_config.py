@@ -470,7 +470,7 @@ def test_load_ignores_a_byte_order_mark(file: Path) -> None:
     [
         (b"# ok\n# caf\xe9\n", ":2: found the byte 0xe9, expected UTF-8 text; save the file as"),
         ("limit = 3".encode("utf-16"), ":1: found the byte 0xff, expected UTF-8 text; save the"),
-        (b"#" * 300_000, ": found more than 256 KiB, expected a TOML file of a few lines; name"),
+        (b"#" * 5_000_000, ": found more than 4 MiB, expected a TOML file of a few lines; name"),
     ],
     ids=["latin-1", "utf-16", "huge"],
 )

@@ -17,6 +17,7 @@ from headgate.core.admission.next_in_line import (
     Order,
     PassOutcome,
     decisions,
+    heads_of,
     too_heavy,
 )
 from headgate.core.admission.pools import Pool
@@ -111,7 +112,7 @@ class Line:
             use.rest(name, self.resting(name))
         lanes = sorted({work.lane for work in self.tickets.values()})
         outcome = PassOutcome()
-        for decision in decisions(lanes, use, Ms(self.now), self._head):
+        for decision in decisions(heads_of(lanes, self._head), use, Ms(self.now), self._head):
             outcome.add(decision)
             if isinstance(decision, Granted):
                 self._grant(decision.head.id)
@@ -409,7 +410,7 @@ def test_a_pass_begins_with_nothing_kept() -> None:
     use = Use()
     use.kept["a"] = 1
     head = Head((0, 0, 1), 1, "normal", (Need(Pool("a", 1, "file"), "a", 1),), {})
-    found = decisions([1], use, Ms(0), lambda _, after: None if after else head)
+    found = decisions([head], use, Ms(0), lambda *_: None)
     assert list(found) == [Granted(head, ())]
 
 

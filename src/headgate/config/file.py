@@ -9,7 +9,7 @@ from headgate.config.error_text import label
 from headgate.config.parsed_config import GRACE, Config
 from headgate.errors import ConfigError
 
-_LARGEST = 256 * 1024
+_LARGEST = 4 * 1024 * 1024
 _UNSETTLED_NS = 100_000_000
 _Mark = tuple[int, ...] | None
 
@@ -56,7 +56,7 @@ def load(path: Path | None) -> Config:
         ) from None
     if len(data) > _LARGEST:
         raise ConfigError(
-            f"{name}: found more than {_LARGEST // 1024} KiB, expected a TOML file of a few lines; "
+            f"{name}: found more than {_LARGEST >> 20} MiB, expected a TOML file of a few lines; "
             "name another file"
         )
     try:

@@ -119,6 +119,12 @@ def specificity(pattern: str) -> tuple[bool, bool, int]:
     return "/" in pattern, not _WILD.search(pattern), len(_WILD.sub("", pattern))
 
 
+def as_glob(pattern: str) -> str:
+    """A pattern for whole keys, in which brackets are plain characters, as shells write it."""
+    whole = pattern if "/" in pattern else f"{pattern}/*"
+    return whole.replace("[", "[[]")
+
+
 @lru_cache(maxsize=1024)
 def glob(pattern: str) -> re.Pattern[str]:
     """A pattern as an expression that never goes back on a star: linear, whatever the pattern."""

@@ -115,6 +115,9 @@ def parse_priority(value: object) -> int:
     )
 
 
+CLASSES = ("interactive", "normal", "background")
+
+
 def priority_class(number: int) -> str:
     """The class a priority belongs to: 10 and above interactive, -10 and below background."""
     if number >= _NUMBER["interactive"]:

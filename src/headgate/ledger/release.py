@@ -2,7 +2,7 @@
 
 from headgate.core.admission.lease_events import ACCEPTED
 from headgate.core.admission.pools import Pool
-from headgate.core.key_patterns import matches
+from headgate.core.key_patterns import NO_KEY, matches
 from headgate.core.learning.usage_readings import KEEP
 from headgate.core.times import NO_TIME, Ms, seconds
 from headgate.ledger.learning import apply_signals
@@ -70,10 +70,10 @@ def _free(ledger: Ledger, lease: LeaseRow, *, completed: bool) -> None:
                         completed=int(completed),
                     )
                 )
-    if pools or lease.chain:
+    if lease.chain:
         ledger.recount()
     else:
-        ledger.uncount(lease)
+        ledger.uncount(lease, {pool.name for pool in pools})
 
 
 def _left(ledger: Ledger, lease: LeaseRow, names: set[str]) -> dict[str, int]:
@@ -110,5 +110,5 @@ def withdraw(ledger: Ledger, id: int, kind: str = "withdrawn", text: str = "") -
         return release(ledger, id, kind, text)
     lane = ledger.tx.lane_by_id(ticket.lane)
     ledger.drop_ticket(id)
-    ledger.tell(kind, text, work=id, key=lane.key, task=ticket.task)
+    ledger.tell(kind, text, work=id, key=lane.key if lane else NO_KEY, task=ticket.task)
     return True

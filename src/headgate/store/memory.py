@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from headgate.core.admission.next_in_line import Order
@@ -11,6 +11,7 @@ from headgate.core.admission.pools import PoolRow
 from headgate.core.times import Ms
 from headgate.ledger.transaction.pool_table import PoolTable
 from headgate.ledger.transaction.rows import (
+    FEW_LANES,
     EventRow,
     Expected,
     Held,
@@ -22,7 +23,7 @@ from headgate.ledger.transaction.rows import (
     Ticket,
 )
 from headgate.store.memory_jobs import MemoryJobRows
-from headgate.store.sorted_places import Ordered
+from headgate.store.sorted_places import Ordered, in_order
 
 _EVENTS = 10_000
 
@@ -92,6 +93,11 @@ class _Rows(MemoryJobRows):
         self._busy: dict[int, None] = {}
         self._lines: dict[int, Ordered] = {}
         self._tickets: dict[int, Ticket] = {}
+        self._heads = Ordered()
+        """The first ticket of each lane."""
+        self._apart: set[int] = set()
+        self._overtaken: set[int] = set()
+        self._heavy: Counter[int] = Counter()
         self._by_member: dict[tuple[str, str], int] = {}
         self._leases: dict[int, LeaseRow] = {}
         self._held: dict[tuple[str, str, str], tuple[int, int]] = {}
@@ -140,6 +146,32 @@ class _Rows(MemoryJobRows):
     def lanes(self) -> list[Lane]:
         return [self._lanes[id] for id in self._busy]
 
+    def few_lanes(self) -> list[Lane] | None:
+        return self.lanes() if len(self._busy) <= FEW_LANES else None
+
+    def lanes_in_order(
+        self, after: Order | None, globs: tuple[str, ...], most: int, *, jobs: bool
+    ) -> list[tuple[Order, Lane]]:
+        found: list[tuple[Order, Lane]] = []
+        while len(found) < most:
+            orders = self._heads.after(after, most)
+            places = [(order, self._lanes[self._tickets[order[2]].lane]) for order in orders]
+            found += in_order(places, None, globs, jobs=jobs)
+            if len(orders) < most:
+                break
+            after = orders[-1]
+        return found[:most]
+
+    def lanes_apart(self) -> list[Lane]:
+        ids = {self._tickets[id].lane for id in self._overtaken}
+        return [self._lanes[id] for id in {*ids, *self._apart}]
+
+    def heaviest(self) -> int:
+        return max(self._heavy, default=1)
+
+    def machines(self) -> list[str]:
+        return sorted({machine for machine, _ in self._by_member})
+
     def lane(self, like: Lane) -> int:
         alike = (like.machine, like.key, like.cls, like.lender, like.view)
         found = self._lane_ids.get(alike)
@@ -150,8 +182,8 @@ class _Rows(MemoryJobRows):
             self._lines[found] = Ordered()
         return found
 
-    def lane_by_id(self, lane: int) -> Lane:
-        return self._lanes[lane]
+    def lane_by_id(self, lane: int) -> Lane | None:
+        return self._lanes[lane] if lane in self._busy else None
 
     def _wait(self, row: Ticket, change: int) -> None:
         lane = self._lanes[row.lane]
@@ -159,14 +191,29 @@ class _Rows(MemoryJobRows):
         self._lanes[row.lane] = lane
         if lane.waiting:
             self._busy[row.lane] = None
+            if lane.lender or lane.view:
+                self._apart.add(row.lane)
         else:
             self._busy.pop(row.lane, None)
+            self._apart.discard(row.lane)
         who = (lane.machine, row.member)
         left = self._by_member.get(who, 0) + change
         if left:
             self._by_member[who] = left
         else:
             self._by_member.pop(who, None)
+        if row.weight > 1:
+            self._heavy[row.weight] += change
+            if not self._heavy[row.weight]:
+                del self._heavy[row.weight]
+
+    def _move_head(self, before: Order | None, after: Order | None) -> None:
+        """Keep the order of lanes, after a lane has got another first ticket."""
+        if before != after:
+            if before is not None:
+                self._heads.remove(before)
+            if after is not None:
+                self._heads.add(after)
 
     def add_ticket(self, row: Ticket) -> None:
         self._undo.append((self._remove_ticket, (row,)))
@@ -174,13 +221,22 @@ class _Rows(MemoryJobRows):
 
     def _insert_ticket(self, row: Ticket) -> None:
         self._tickets[row.id] = row
-        self._lines[row.lane].add(row.order)
+        line = self._lines[row.lane]
+        before = line.first()
+        line.add(row.order)
+        self._move_head(before, line.first())
         self._wait(row, +1)
+        if row.overtaken:
+            self._overtaken.add(row.id)
 
     def _remove_ticket(self, row: Ticket) -> None:
         del self._tickets[row.id]
-        self._lines[row.lane].remove(row.order)
+        line = self._lines[row.lane]
+        before = line.first()
+        line.remove(row.order)
+        self._move_head(before, line.first())
         self._wait(row, -1)
+        self._overtaken.discard(row.id)
 
     def drop_ticket(self, id: int) -> Ticket | None:
         row = self._tickets.get(id)
@@ -202,7 +258,16 @@ class _Rows(MemoryJobRows):
         return self._lines[lane].marks()
 
     def set_overtaken(self, id: int, overtaken: str) -> None:
-        self._set(self._tickets, id, self._tickets[id]._replace(overtaken=overtaken))
+        row = self._tickets[id]
+        self._undo.append((self._mark_overtaken, (row,)))
+        self._mark_overtaken(row._replace(overtaken=overtaken))
+
+    def _mark_overtaken(self, row: Ticket) -> None:
+        self._tickets[row.id] = row
+        if row.overtaken:
+            self._overtaken.add(row.id)
+        else:
+            self._overtaken.discard(row.id)
 
     def waiting_member(self, machine: str, besides: str) -> str:
         others = (who for where, who in self._by_member if where == machine and who != besides)

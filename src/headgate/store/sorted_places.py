@@ -1,8 +1,11 @@
 """A sorted list of a million places in which one can insert, remove and count in microseconds."""
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 
 from headgate.core.admission.next_in_line import Order
+from headgate.ledger.transaction.rows import Lane
 
 _CHUNK = 512
 
@@ -68,3 +71,20 @@ class Ordered:
             found.extend(chunk[start : start + most - len(found)])
             at += 1
         return found
+
+
+def in_order(
+    places: Iterable[tuple[Order, Lane]],
+    after: Order | None,
+    globs: tuple[str, ...],
+    *,
+    jobs: bool,
+) -> list[tuple[Order, Lane]]:
+    """Those of some lanes that come after a place in the line, in order."""
+    return sorted(
+        (order, lane)
+        for order, lane in places
+        if (after is None or order > after)
+        and (jobs or lane.machine)
+        and (not globs or any(fnmatchcase(lane.key, one) for one in globs))
+    )

@@ -78,10 +78,13 @@ class SqliteTables:
         self._do("count_stretch", half, lane, *start)
         self._do("add_stretch", lane, *middle, tickets - half)
 
-    def _drop_ticket(self, id: int, lane: int, *order: int) -> None:
-        self._do("delete_ticket", id)
+    def _drop_ticket(self, dropped: int, lane: int, *order: int) -> None:
+        self._do("delete_ticket", dropped)
         *start, tickets = self._one("stretch_at", lane, *order)
-        if tickets > 1:
+        if tickets > 1 and tuple(start) == order:  # so that it begins where its first ticket is
+            id, _, urgency, since, *_ = self._one("page", lane, *order, 1)
+            self._do("move_stretch", urgency, since, id, tickets - 1, lane, *start)
+        elif tickets > 1:
             self._do("count_stretch", tickets - 1, lane, *start)
         else:
             self._do("drop_stretch", lane, *start)

@@ -37,7 +37,7 @@ nothing that one decides could concern it.
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 
 from headgate.core.admission.seats import (
     Need,
@@ -114,34 +114,53 @@ Follow = Callable[[int, Order | None], Head | Reason | None]
 """The next ticket of a lane, after a place in the line; or why nothing in the lane can start."""
 
 
-def decisions(lanes: Iterable[int], use: Use, now: Ms, follow: Follow) -> Iterator[Decision]:
-    """Decide on everyone who is at the head of a lane, in the order of the line.
-
-    Seats are taken off `use` for each grant. The caller acts on a grant before it asks for the next
-    decision. A ticket is asked for only when it is its turn to be looked at.
-    """
-    use.kept.clear()
-    queue: list[Head] = []
+def heads_of(lanes: Iterable[int], follow: Follow) -> Iterator[Head | Closed]:
+    """The first ticket of each lane, in the order of the line."""
+    heads: list[Head] = []
     for lane in lanes:
         first = follow(lane, None)
         if isinstance(first, Head):
-            queue.append(first)
+            heads.append(first)
         elif first is not None:
             yield Closed(lane, first)
-    heapify(queue)
+    heads.sort()
+    yield from heads
+
+
+def decisions(
+    line: Iterable[Head | Closed], use: Use, now: Ms, follow: Follow
+) -> Iterator[Decision]:
+    """Decide on everyone who is at the head of a lane, in the order of the line.
+
+    `line` gives the first of each lane in order; `follow` those who come after them. Each is asked
+    only when it is its turn to be looked at. Seats are taken off `use` for each grant, and the
+    caller acts on a grant before it asks for the next decision.
+    """
+    use.kept.clear()
+    firsts = iter(line)
+    first = next(firsts, None)
+    queue: list[Head] = []
     waiting = _Waiting()
     lent: set[int] = set()
-    while queue:
-        head = heappop(queue)
+    while first is not None or queue:
+        if isinstance(first, Closed):
+            yield first
+            first = next(firsts, None)
+            continue
+        if first is not None and (not queue or first < queue[0]):
+            head, first = first, None
+        else:
+            head = heappop(queue)
         decision = _decide(head.unaided() if head.lender in lent else head, use, now, waiting)
         yield decision
-        if isinstance(decision, Blocked):
-            continue
         if isinstance(decision, Granted) and decision.head.lender:
             lent.add(decision.head.lender)
-        following = follow(head.lane, head.order)
-        if isinstance(following, Head):
-            heappush(queue, following)
+        if not isinstance(decision, Blocked):
+            following = follow(head.lane, head.order)
+            if isinstance(following, Head):
+                heappush(queue, following)
+        if first is None:
+            first = next(firsts, None)
 
 
 def _decide(head: Head, use: Use, now: Ms, waiting: "_Waiting") -> Granted | Blocked | Aside:

@@ -24,48 +24,60 @@ class PoolNames:
 
     def __init__(self, names: Iterable[str] = (), others: "PoolNames | None" = None) -> None:
         self._exact: set[str] = set()
-        self._wild: set[str] = set()
+        self._wild: dict[str, set[str]] = {}
+        """Those with wildcards, by provider; by nothing if that has some itself."""
         self._others = others
         self._of: dict[str, tuple[str, ...]] = {}
         for name in names:
             self.add(name)
 
-    def __contains__(self, name: object) -> bool:
-        if name in self._exact or name in self._wild:
+    def __contains__(self, name: str) -> bool:
+        if name in self._exact or name in self._wild.get(_provider(name), ()):
             return True
         return self._others is not None and name in self._others
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted([*self._exact, *self._wild, *(self._others or ())]))
+        wild = [name for names in self._wild.values() for name in names]
+        return iter(sorted([*self._exact, *wild, *(self._others or ())]))
 
     def __len__(self) -> int:
-        return len(self._exact) + len(self._wild) + len(self._others or ())
+        wild = sum(map(len, self._wild.values()))
+        return len(self._exact) + wild + len(self._others or ())
 
     def add(self, name: str) -> None:
         """One more."""
         if name not in self:
-            (self._wild if is_wild(name) else self._exact).add(name)
+            same = self._wild.setdefault(_provider(name), set()) if is_wild(name) else self._exact
+            same.add(name)
             self._of.clear()
 
     def discard(self, name: str) -> None:
         """One less."""
         if name in self:
             self._exact.discard(name)
-            self._wild.discard(name)
+            self._wild.get(_provider(name), set()).discard(name)
             self._of.clear()
 
     def of(self, key: str) -> tuple[str, ...]:
         """The names that match a key, in order."""
         found = self._of.get(key)
         if found is None:
-            exact = {HOST} if key == NO_KEY else {HOST, key, key.partition("/")[0]}
-            wild = [name for name in self._wild if matches(name, key)]
+            provider = key.partition("/")[0]
+            exact = {HOST} if key == NO_KEY else {HOST, key, provider}
+            tried = (*self._wild.get(provider, ()), *self._wild.get("", ()))
+            wild = [name for name in tried if matches(name, key)]
             others = self._others.of(key) if self._others is not None else ()
             found = tuple(sorted([*(exact & self._exact), *wild, *others]))
             if len(self._of) >= _NAMES_KEPT:
                 self._of.clear()
             self._of[key] = found
         return found
+
+
+def _provider(name: str) -> str:
+    """The provider that a name is about; nothing if it can be any."""
+    provider = name.partition("/")[0]
+    return "" if is_wild(provider) else provider
 
 
 class Pools(Mapping[str, Pool]):

@@ -57,12 +57,33 @@ class Use:
         self.meters: dict[str, RateMeter] = {}
         self.hosts: dict[str, Host] = {}
         self.starting: dict[str, int] = {}
+        self._known: set[str] = set()
 
     def copy(self) -> "Use":
         """The same count, to go on with by itself."""
         twin = Use.__new__(Use)
         twin.__dict__ = {name: counted.copy() for name, counted in vars(self).items()}
         return twin
+
+    def take_over(self, other: "Use", place: str) -> None:
+        """Take over what another count has looked up of a place, the first time it is asked for."""
+        if place in self._known:
+            return
+        self._known.add(place)
+        for mine, theirs in (
+            (self.foreign, other.foreign),
+            (self.upstream, other.upstream),
+            (self.caps, other.caps),
+            (self.pending, other.pending),
+        ):
+            if place in theirs:
+                mine[place] = theirs[place]
+        if place in other.paces:
+            self.paces[place] = other.paces[place]
+        if place in other.meters:
+            self.meters[place] = other.meters[place]
+        self.unread |= {place} & other.unread
+        self.probing |= {place} & other.probing
 
     def clear(self) -> None:
         """Reset the counts; seats kept for starved heads stay."""
@@ -189,6 +210,17 @@ def _may_probe(need: Need, level: int, others: int, use: Use, now: Ms) -> bool:
         return False
     step = Step(level, seats, use.pending.get(place, 0))
     return control_law.opening(it, step, use.paces.get(place, _NO_PACE), now) == control_law.PROBE
+
+
+def had_room(pool: Pool, place: str, seats: int, use: Use) -> bool:
+    """Whether so many seats are free for everybody, so that nobody waited for fewer of them."""
+    most = bound(pool, place, use)
+    if most is None:
+        return True
+    if pool.learned is not None and pool.learned.sure <= most:  # they are entered one by one
+        return False
+    reserved = sum(kept for _, kept in pool.reserve)
+    return use.taken(place) + seats + reserved <= most
 
 
 def _why(need: Need, cls: str, use: Use, most: int, now: Ms) -> Reason:

@@ -12,6 +12,7 @@ from headgate.core.stored_text.stored_values import OVERTAKEN, Overtaken
 from headgate.core.times import NO_TIME, Ms, seconds
 from headgate.errors import TooHeavyError
 from headgate.ledger import dead_members
+from headgate.ledger.admission.line_walk import LineWalk
 from headgate.ledger.jobs import lifecycle
 from headgate.ledger.learning import apply_signals
 from headgate.ledger.transaction import unreadable
@@ -60,8 +61,9 @@ def ask(ledger: Ledger, request: Request) -> int:
     head = head._replace(order=(request.urgency, request.since, ledger.tx.next_id()))
     if request.label and not request.task:
         request = request._replace(task=f"{request.label}-{head.id}")
-    rivals = bool(ledger.active_lanes()) and any(rivals_for(ledger, head))
-    if not rivals and not next_in_line.obstacles(head, ledger.use, ledger.now):
+    if not has_rivals(ledger, head, request.machine) and not next_in_line.obstacles(
+        head, ledger.use, ledger.now
+    ):
         for need in head.needs:
             ledger.use.let_in(need, head.cls, ledger.now)
         _grant(ledger, head, lane, request, waited=NO_TIME)
@@ -110,6 +112,19 @@ def refuse_too_heavy(needs: tuple[Need, ...], cls: str, weight: int) -> None:
             )
 
 
+def has_rivals(ledger: Ledger, head: Head, machine: str) -> bool:
+    """Whether somebody could be let in who wants a pool or the lender of this one.
+
+    All work of a machine wants a seat in its pool `host`; so does a job, where somebody starts it.
+    """
+    machines = ledger.tx.machines()
+    if not machines:
+        return False
+    if machine in machines or ("" in machines and machine == ledger.machine and ledger.workers()):
+        return True
+    return any(True for _ in rivals_for(ledger, head))
+
+
 def rivals_for(ledger: Ledger, head: Head) -> Iterator[Lane]:
     """The lanes that somebody could be let in from who wants a pool or the lender of this one."""
     lanes = ledger.active_lanes()
@@ -127,10 +142,10 @@ def settle(ledger: Ledger) -> None:
     """Hand free seats to those who wait, in order."""
     apply_signals.tidy(ledger)
     lifecycle.pick_up(ledger)
+    changes = ledger.changes
     ledger.settled()
-    ledger.blocked = {}
-    lanes = {lane.id: lane for lane in ledger.lanes()}
-    if not lanes:
+    ledger.blocked = bool(ledger.tx.machines())
+    if not ledger.blocked:
         return
 
     gone: set[str] = set()
@@ -141,16 +156,16 @@ def settle(ledger: Ledger) -> None:
 
     def follow(lane: int, after: Order | None) -> Head | Reason | None:
         if after is None:
-            ledger.pool_set.of(lanes[lane].key)
+            ledger.pool_set.of(walk.lanes[lane].key)
             apply_signals.tidy(ledger)
-        return next_head(ledger, lanes[lane], after, lost=lose)
+        return next_head(ledger, walk.lanes[lane], after, lost=lose)
 
+    walk = LineWalk(ledger, ledger.use, follow, changes)
     outcome = PassOutcome()
-    for decision in next_in_line.decisions(lanes, ledger.use, ledger.now, follow):
+    for decision in next_in_line.decisions(walk.heads(), ledger.use, ledger.now, follow):
         outcome.add(decision)
         if isinstance(decision, Granted):
-            _grant_ticket(ledger, decision.head, lanes[decision.head.lane])
-    ledger.blocked = outcome.blocked
+            _grant_ticket(ledger, decision.head, walk.lanes[decision.head.lane])
     ledger.settled()  # grants let nobody else in
     if outcome.again or gone:  # seats may have been kept for those who are gone
         ledger.reconsider()

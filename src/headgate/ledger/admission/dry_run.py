@@ -12,7 +12,9 @@ from headgate.core.admission.seats import Reason
 from headgate.core.named_tuple import NamedTuple
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
+from headgate.ledger.admission.line_walk import LineWalk
 from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.line_changes import LineChanges
 from headgate.ledger.transaction.rows import Lane
 
 _NEW = 2**62
@@ -46,10 +48,11 @@ class DryRun:
         self._exhausted: set[int] = set()
         self._new: dict[int, _Heads] = {}
         self._lent: set[int] = set()
+        self._everywhere = LineChanges()
+        self._everywhere.everywhere = True
         use = ledger.use
-        wanted = {(one.view, one.key) for one in requests}
-        for view, key in wanted.union((row.view, row.key) for row in self.lanes.values()):
-            ledger.look_up(ledger.under(view).of(key))  # so that all that concerns them is counted
+        for view in {one.view for one in requests}.union(row.view for row in self.lanes.values()):
+            ledger.under(view)  # so that pools which only it names are counted
         self.use = use.copy()
         self.newcomers = self._join(requests) if requests else []
         """Those who might come, in the order in which they were given."""
@@ -95,8 +98,9 @@ class DryRun:
     def _pass(self) -> bool:
         """Go through the line once; whether anybody would be let in."""
         self.outcome = outcome = PassOutcome()
-        lanes = [id for id in self.lanes if id > 0 or self._new.get(id, _NOBODY).heads]
-        for decision in next_in_line.decisions(lanes, self.use, self._ledger.now, self._follow):
+        walk = LineWalk(self._ledger, self.use, self._follow, self._everywhere)
+        line = walk.heads([self.lanes[id] for id, some in self._new.items() if some.heads])
+        for decision in next_in_line.decisions(line, self.use, self._ledger.now, self._follow):
             outcome.add(decision)
             if isinstance(decision, Granted):
                 head = decision.head
@@ -118,7 +122,15 @@ class DryRun:
         waits = self._waiting(row, after) if lane > 0 else None  # else nobody stands there yet
         new = self._new[lane].after(after) if lane in self._new else None
         head = min(waits, new) if waits and new else waits or new
-        return head.unaided() if head is not None and head.lender in self._lent else head
+        if head is None:
+            return None
+        self.take_over(head)
+        return head.unaided() if head.lender in self._lent else head
+
+    def take_over(self, head: Head) -> None:
+        """Bring into this count what was looked up for somebody."""
+        for need in (*head.needs, *head.alone):
+            self.use.take_over(self._ledger.use, need.place)
 
     def _waiting(self, lane: Lane, after: Order | None) -> Head | None:
         """The next who waits in a lane; those read before are not read again."""

@@ -51,11 +51,10 @@ class Survey:
 
     def blocked(self, lane: int) -> tuple[Reason, ...]:
         """What holds a lane up."""
-        outcome = self.dry.outcome
-        closed = outcome.closed.get(lane)
+        row, outcome = self.dry.lanes[lane], self.dry.outcome
+        closed = admit.NO_WORKER if row.jobs and not self.ledger.workers() else None
         if closed is None:
             return outcome.blocked.get(lane, ())
-        row = self.dry.lanes[lane]
         needs, _ = self.ledger.needs(row.key, row.machine, 1, view=row.view)
         return (closed._replace(pool=tightest(needs) or HOST),)
 
@@ -74,14 +73,6 @@ class Survey:
         heavy = tuple(reason for reason in aside if reason.code == "too_heavy")
         return heavy[:1] or aside
 
-    def queued(self, pool: str, where: str) -> int:
-        """How many tickets need a seat in this place."""
-        return sum(
-            lane.waiting
-            for lane in self.lanes.values()
-            if matches(pool, lane.key) and place(pool, lane.machine) == where
-        )
-
     def spot(self, ticket: Ticket) -> Spot:
         """Where a ticket stands: behind how many, in the longest of the lines that hold it up."""
         reasons = self.reasons(ticket)
@@ -97,7 +88,9 @@ class Survey:
         head = admit.make_head(self.ledger, self.lanes[ticket.lane], ticket)
         if (refused := refusal(head)) is not None:
             return (refused,)
-        # In a lane where nobody is left to be let in, each is judged by itself.
+        # In a lane that was not looked at, or where nobody is left to be let in, each is judged
+        # by itself.
+        self.dry.take_over(head)
         found = blocked or (waits and next_in_line.obstacles(head, self.dry.use, self.ledger.now))
         return found or (Reason("next", tightest(head.needs)),)
 

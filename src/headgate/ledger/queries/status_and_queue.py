@@ -4,6 +4,7 @@ from typing import Any
 
 from headgate.core import rate_limits
 from headgate.core.admission import next_in_line, seats
+from headgate.core.admission.pool_set import PoolSet
 from headgate.core.admission.pools import LEARN, Pool
 from headgate.core.admission.seats import Need, Reason, Use
 from headgate.core.display.snapshots import (
@@ -38,8 +39,9 @@ _SOON, _USUAL, _LATE = Seconds(1.0), Seconds(5.0), Seconds(60.0)
 
 def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
     """All pools, and what runs outside of every limit."""
-    survey = Survey(ledger)
     pool_set = ledger.under(view)
+    lanes = ledger.lanes()
+    queued = _queued(pool_set, lanes)
     use = ledger.use
     held = ledger.tx.held()
     ledger.look_up(pool_set.pools.values())
@@ -56,7 +58,7 @@ def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
                 source=pool.source,
                 in_use=use.held.get(where, 0),
                 cooling=use.resting.get(where, 0),
-                queued=survey.queued(pool.name, where),
+                queued=queued.get(where, 0),
                 paused=paused,
                 paused_until=wall_time(ledger, pool.paused_until, wall) if paused else None,
                 cooldown_ms=pool.cooldown,
@@ -81,7 +83,7 @@ def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
             name = row.key or "(no model)"
             unlimited[name] = unlimited.get(name, 0) + row.leases
     running = sum(row.leases for row in held) + len(ledger.tx.families())
-    waiting = sum(lane.waiting for lane in survey.lanes.values())
+    waiting = sum(lane.waiting for lane in lanes)
     return Status(
         pools=tuple(pools),
         total_running=running,
@@ -89,6 +91,16 @@ def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
         unlimited=unlimited,
         at=wall,
     )
+
+
+def _queued(pool_set: PoolSet, lanes: list[Lane]) -> dict[str, int]:
+    """How many tickets need a seat in each place."""
+    found: dict[str, int] = {}
+    for lane in lanes:
+        for name in pool_set.names_of(lane.key):
+            where = place(name, lane.machine)
+            found[where] = found.get(where, 0) + lane.waiting
+    return found
 
 
 def _notice(ledger: Ledger, pool: Pool, *, paused: bool) -> str | None:

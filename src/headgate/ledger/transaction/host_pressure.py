@@ -26,7 +26,7 @@ _FORGOTTEN = Ms(5_000)
 
 def fill(ledger: TransactionContext, use: Use, pool: Pool) -> None:
     """Look up how strained the machines are that somebody waits on."""
-    machines = {ledger.machine, *(lane.machine for lane in ledger.lanes())}
+    machines = {ledger.machine, *ledger.tx.machines()} - {""}
     for machine in machines:
         here = machine == ledger.machine
         notes = _notes(ledger, machine)

@@ -12,7 +12,7 @@ from headgate.core.host.pressure import Host
 from headgate.core.key_patterns import NO_KEY
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms
-from headgate.ledger.transaction.rows import Lane, LeaseRow, Tx
+from headgate.ledger.transaction.rows import LeaseRow, Tx
 
 
 class Gauge(Protocol):
@@ -51,9 +51,6 @@ class TransactionContext(Protocol):
 
     def recent_leases(self) -> list[LeaseRow]:
         """Leases that may still wait for upstream's answer, as of the last count."""
-
-    def lanes(self) -> list[Lane]:
-        """The lanes in which someone waits."""
 
     def tell(
         self,

@@ -1,11 +1,11 @@
 """An open transaction: its pools, its count of seats, its clock reading."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from headgate.core.admission.next_in_line import Head
 from headgate.core.admission.pool_set import PoolSet, lay_over
 from headgate.core.admission.pools import AUTO, DEFAULTS, NOTHING, Declared, Pool, PoolRow
-from headgate.core.admission.seats import Need, Reason, Use
+from headgate.core.admission.seats import Need, Use
 from headgate.core.admission.setting_precedence import read_view
 from headgate.core.key_patterns import HOST, NO_KEY, matches
 from headgate.core.learning.control_law import Learned
@@ -13,6 +13,7 @@ from headgate.core.stored_text.stored_values import LEARNED
 from headgate.core.times import Ms
 from headgate.ledger.transaction import host_pressure, outside_use, unreadable
 from headgate.ledger.transaction.interface import Gauge, UnreadableNote
+from headgate.ledger.transaction.line_changes import LineChanges
 from headgate.ledger.transaction.outside_use import place
 from headgate.ledger.transaction.pool_table import PoolTable
 from headgate.ledger.transaction.rows import EventRow, Lane, LeaseRow, Liveness, Ticket, Tx
@@ -103,12 +104,13 @@ class Ledger:
         self.removed_members: list[str] = []
         self.freed_job_leases: list[tuple[LeaseRow, str]] = []
         """Leases of jobs that were freed by somebody who knows nothing of the job, and why."""
-        self.blocked: dict[int, tuple[Reason, ...]] = {}
+        self.blocked = False
+        """Whether the last pass has left somebody waiting."""
         self.unreadable: dict[str, UnreadableNote] = {}
         """Notes that were read in vain, by name; the next to write sets them aside."""
         self.next_runner = ""
         """A runner that has just finished a job, and takes the next one that is let in."""
-        self._unsettled = False
+        self.changes = LineChanges()
         self.dead_removed = False
         self._resolver = resolver
         self._use: Use | None = None
@@ -132,15 +134,20 @@ class Ledger:
             self._count_all(self._use)
         return self._use
 
-    def _names(self, key: str) -> list[str]:
+    def _names(self, key: str) -> Sequence[str]:
         """The pools that seats of a key are counted in: those that only a view names, too."""
-        extra = [name for name in self._extra if matches(name, key)] if self._extra else []
-        return [*self.pool_set.names_of(key), *extra]
+        names = self.pool_set.names_of(key)
+        if not self._extra:
+            return names
+        return [*names, *(name for name in self._extra if matches(name, key))]
 
     def _count(self, use: Use, names_of: Callable[[str], Iterable[str]]) -> None:
-        for row in self.tx.held():
-            for name in names_of(row.key):
-                use.take(place(name, row.machine), row.cls, row.seats)
+        held, by_class = use.held, use.by_class  # there may be thousands of rows
+        for machine, key, cls, seats, _ in self.tx.held():
+            for name in names_of(key):
+                where = place(name, machine)
+                held[where] = held.get(where, 0) + seats
+                by_class[where, cls] = by_class.get((where, cls), 0) + seats
         chains: dict[int, list[LeaseRow]] = {}
         for lease in self.tx.families():
             chains.setdefault(lease.chain, []).append(lease)
@@ -183,11 +190,12 @@ class Ledger:
     def lanes(self) -> list[Lane]:
         """The lanes in which someone waits; jobs wait for a worker of this machine."""
         if self._lanes is None:
-            self._lanes = [
-                lane if lane.machine else lane._replace(machine=self.machine, jobs=True)
-                for lane in self.tx.lanes()
-            ]
+            self._lanes = [self.local(lane) for lane in self.tx.lanes()]
         return self._lanes
+
+    def local(self, lane: Lane) -> Lane:
+        """A lane as it is decided on here: jobs wait for a worker of this machine."""
+        return lane if lane.machine else lane._replace(machine=self.machine, jobs=True)
 
     def active_lanes(self) -> list[Lane]:
         """The lanes out of which someone can be let in: jobs only if a worker is there."""
@@ -203,20 +211,20 @@ class Ledger:
         Whatever decisions are made from is changed by way of this class, which knows: tickets,
         pools, seats in use, workers. What changes by itself is time (`reconsider`).
         """
-        return self._unsettled
+        return bool(self.changes)
 
     def reconsider(self) -> None:
-        """Look at the line again: time has passed, or somebody may have ended."""
-        self._unsettled = True
+        """Look at the whole line again: time has passed, or somebody may have ended."""
+        self.changes.everywhere = True
 
     def settled(self) -> None:
         """All that can be let in is in."""
-        self._unsettled = False
+        self.changes = LineChanges()
 
     def set_works(self, member: str, *, works: bool) -> None:
         """Have a member start jobs from now on, or no more."""
         self._workers = None
-        self._unsettled = True
+        self.reconsider()
         for row in self.tx.members():
             if row.id == member:
                 self.tx.add_member(row._replace(works=int(works)))
@@ -234,21 +242,29 @@ class Ledger:
     def add_ticket(self, ticket: Ticket) -> None:
         """Put a ticket into its lane."""
         self._lanes = None
-        self._unsettled = True
+        self.changes.lanes.add(ticket.lane)
+        if self.tx.few_lanes() is None:
+            first = self.tx.page(ticket.lane, None, 1)
+            if first and first[0].overtaken and ticket.order < first[0].order:
+                self.reconsider()  # seats may have been kept for whoever was first
         self.tx.add_ticket(ticket)
 
     def drop_ticket(self, id: int) -> Ticket | None:
         """Take a ticket out of the line; None if it is not there."""
         self._lanes = None
-        self._unsettled = True
-        return self.tx.drop_ticket(id)
+        ticket = self.tx.drop_ticket(id)
+        if ticket is not None:
+            self.changes.lanes.add(ticket.lane)
+            if ticket.overtaken:  # seats may have been kept for it
+                self.reconsider()
+        return ticket
 
     def reload_pools(self) -> None:
         """Look at the pools again after one was changed; whoever waits may profit."""
         self.pool_set = self._resolver.pool_set(self.tx.pool_table())
         self._use = None
         self._views.clear()
-        self._unsettled = True
+        self.reconsider()
 
     def pool_row(self, pool: str) -> PoolRow:
         """What was set by hand or learned for a pool."""
@@ -264,11 +280,14 @@ class Ledger:
             return
         self.tx.set_pool_row(self.pool_row(pool)._replace(learned=LEARNED.write(learned)))
         self.pool_set = self._resolver.pool_set(self.tx.pool_table())
-        self._unsettled = True
+        self.changes.free(pool, self.machine)
 
     def recount(self) -> None:
         """Count the seats in use again from the rows, because some have changed."""
-        self._unsettled = True
+        self.reconsider()
+        self._count_again()
+
+    def _count_again(self) -> None:
         if self._use is not None:
             self._use.clear()
             self._count_all(self._use)
@@ -309,11 +328,19 @@ class Ledger:
             if most is not None and head.weight > covered:
                 use.hand_over(where, most.cls, head.cls, covered)
 
-    def uncount(self, lease: LeaseRow) -> None:
-        """Take an unrelated lease that was removed off the count, if there is one already."""
-        self._unsettled = True
-        if self._use is not None:
-            for name in self._names(lease.key):
+    def uncount(self, lease: LeaseRow, resting: Collection[str] = ()) -> None:
+        """Take an unrelated lease that was removed off the count, if there is one already.
+
+        In some of its pools its seats are not free yet, but rest.
+        """
+        names = self._names(lease.key)
+        for name in names:
+            if name not in resting:
+                self.changes.free(name, lease.machine, lease.weight)
+        if resting:
+            self._count_again()
+        elif self._use is not None:
+            for name in names:
                 self._use.take(place(name, lease.machine), lease.cls, -lease.weight)
 
     def needs(

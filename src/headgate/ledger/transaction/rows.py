@@ -15,6 +15,9 @@ from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.transaction.pool_table import PoolTable
 
+FEW_LANES = 64
+"""So many lanes are looked at one by one; of more, only those that something has changed for."""
+
 
 class Member(NamedTuple):
     """A living process that holds or waits, and the machine it is on; `works` if it starts jobs.
@@ -222,11 +225,32 @@ class Tx(Protocol):
     def lanes(self) -> list[Lane]:
         """The lanes in which someone waits."""
 
+    def few_lanes(self) -> list[Lane] | None:
+        """The lanes in which someone waits, if there are no more than `FEW_LANES` of them."""
+
+    def lanes_in_order(
+        self, after: Order | None, globs: tuple[str, ...], most: int, *, jobs: bool
+    ) -> list[tuple[Order, Lane]]:
+        """Lanes in the order of their first tickets, each with a place at or before that ticket.
+
+        Only those whose key matches any of so many patterns, if there are any (at most four), and
+        those of jobs only if they are wanted. A long lane may come up again.
+        """
+
+    def lanes_apart(self) -> list[Lane]:
+        """The lanes with a lender or a view, and those with a ticket that was overtaken."""
+
+    def heaviest(self) -> int:
+        """The greatest weight of all tickets, at least 1."""
+
+    def machines(self) -> list[str]:
+        """The machines on which someone waits; empty for jobs."""
+
     def lane(self, like: Lane) -> int:
         """The id of the lane for tickets like this, made if it is new."""
 
-    def lane_by_id(self, lane: int) -> Lane:
-        """A lane."""
+    def lane_by_id(self, lane: int) -> Lane | None:
+        """A lane; None if nobody waits in it any more."""
 
     def add_ticket(self, row: Ticket) -> None:
         """Put a ticket into its lane."""

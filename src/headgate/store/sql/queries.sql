@@ -31,6 +31,47 @@ DELETE FROM pool WHERE name = ?
 -- name: lanes
 SELECT id, machine, key, cls, lender, view, waiting FROM lane ORDER BY id
 
+-- name: lane
+SELECT id, machine, key, cls, lender, view, waiting FROM lane WHERE id = ?
+
+-- name: lane_like
+SELECT id, machine, key, cls, lender, view, waiting FROM lane
+WHERE machine = ? AND key = ? AND cls = ? AND lender = ? AND view = ?
+
+-- name: last_lane
+SELECT coalesce(max(id), 0) FROM lane
+
+-- name: first_lanes
+SELECT id, machine, key, cls, lender, view, waiting FROM lane ORDER BY id LIMIT ?
+
+-- name: machines
+WITH RECURSIVE found (machine) AS (
+    SELECT min(machine) FROM lane
+    UNION ALL SELECT (SELECT min(machine) FROM lane WHERE lane.machine > found.machine)
+    FROM found WHERE machine IS NOT NULL
+) SELECT machine FROM found WHERE machine IS NOT NULL
+
+-- name: lanes_in_order
+SELECT s.urgency, s.since, s.id, l.id, machine, key, cls, lender, view, waiting
+FROM stretch AS s JOIN lane AS l ON l.id = s.lane
+WHERE (s.urgency, s.since, s.id) > (?, ?, ?) AND (? OR machine <> '')
+ORDER BY s.urgency, s.since, s.id LIMIT ?
+
+-- name: some_lanes_in_order
+SELECT s.urgency, s.since, s.id, l.id, machine, key, cls, lender, view, waiting
+FROM stretch AS s JOIN lane AS l ON l.id = s.lane
+WHERE (s.urgency, s.since, s.id) > (?, ?, ?) AND (? OR machine <> '')
+    AND (key GLOB ? OR key GLOB ? OR key GLOB ? OR key GLOB ?)
+ORDER BY s.urgency, s.since, s.id LIMIT ?
+
+-- name: lanes_apart
+SELECT id, machine, key, cls, lender, view, waiting FROM lane WHERE lender <> 0 OR view <> ''
+UNION ALL SELECT l.id, machine, key, cls, lender, view, waiting
+FROM ticket AS t JOIN lane AS l ON l.id = t.lane WHERE overtaken <> ''
+
+-- name: heaviest
+SELECT coalesce(max(weight), 1) FROM ticket WHERE weight > 1
+
 -- name: add_lane
 INSERT INTO lane (id, machine, key, cls, lender, view, waiting) VALUES (?, ?, ?, ?, ?, ?, 0)
 
@@ -94,6 +135,10 @@ UPDATE stretch SET tickets = ? WHERE lane = ? AND urgency = ? AND since = ? AND 
 
 -- name: drop_stretch
 DELETE FROM stretch WHERE lane = ? AND urgency = ? AND since = ? AND id = ?
+
+-- name: move_stretch
+UPDATE stretch SET urgency = ?, since = ?, id = ?, tickets = ?
+WHERE lane = ? AND urgency = ? AND since = ? AND id = ?
 
 -- name: stretch_middle
 SELECT urgency, since, id FROM ticket WHERE lane = ? AND (urgency, since, id) >= (?, ?, ?)

@@ -101,7 +101,7 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         rest = iter(answers)
         self._keep_pools(next(rest))
         self._keep_lanes([read_lane(row) for row in next(rest)])
-        fronts: dict[int, list[Ticket]] = {lane: [] for lane in self._known_lanes()}
+        fronts: dict[int, list[Ticket]] = {lane.id: [] for lane in self._known_lanes()}
         for row in next(rest):
             ticket = Ticket._make(row)
             fronts[ticket.lane].append(ticket)

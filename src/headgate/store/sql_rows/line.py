@@ -4,8 +4,9 @@ from bisect import insort
 from operator import attrgetter
 
 from headgate.core.admission.next_in_line import Order
-from headgate.ledger.transaction.rows import Lane, Ticket
-from headgate.store.sql_rows.session import Row, Session
+from headgate.ledger.transaction.rows import FEW_LANES, Lane, Ticket
+from headgate.store.sorted_places import in_order
+from headgate.store.sql_rows.session import Row, Session, firsts
 
 FRONT = 2
 """How many tickets at the front of a lane are asked for together: who is next, and who then."""
@@ -30,44 +31,119 @@ class LineRows(Session):
     def begin(self) -> None:
         """Remember nothing of any transaction before."""
         super().begin()
-        self._lanes: dict[int, Lane] | None = None
+        self._lanes: dict[int, Lane | None] = {}
+        """Those that were asked for; None for one that is not there."""
+        self._all_lanes = False
+        """Whether that is all of them."""
+        self._many_lanes = False
         self._alike: dict[tuple[str, str, str, int, str], int] = {}
+        self._last_lane: int | None = None
         self._fronts: dict[int, list[Ticket]] = {}
         self._whole: set[int] = set()
         """Lanes whose front is all there is of them."""
         self._tickets: dict[int, Ticket | None] = {}
 
-    def _known_lanes(self) -> dict[int, Lane]:
-        if self._lanes is None:
-            self._keep_lanes([read_lane(row) for row in self._ask("lanes")])
-        assert self._lanes is not None  # noqa: S101 - for the type checker
-        return self._lanes
+    def _known_lanes(self) -> list[Lane]:
+        return [lane for lane in self._lanes.values() if lane is not None]
 
     def _keep_lanes(self, lanes: list[Lane]) -> None:
-        self._lanes = {lane.id: lane for lane in lanes}
-        self._alike = {_alike(lane): lane.id for lane in lanes}
+        for lane in lanes:
+            self._keep_lane(lane)
+        self._all_lanes = True
+
+    def _keep_lane(self, lane: Lane) -> Lane:
+        self._lanes[lane.id] = lane
+        self._alike[_alike(lane)] = lane.id
+        return lane
 
     def lanes(self) -> list[Lane]:
-        return list(self._known_lanes().values())
+        if not self._all_lanes:
+            self._lanes.clear()
+            self._keep_lanes([read_lane(row) for row in self._ask("lanes")])
+        return self._known_lanes()
+
+    def lanes_in_order(
+        self, after: Order | None, globs: tuple[str, ...], most: int, *, jobs: bool
+    ) -> list[tuple[Order, Lane]]:
+        if self._all_lanes:
+            fronts = [(self.page(lane.id, None, 1), lane) for lane in self._known_lanes()]
+            places = [(front[0].order, lane) for front, lane in fronts if front]
+            return in_order(places, after, globs, jobs=jobs)[:most]
+        place, wanted = after or _BEFORE_ALL, int(jobs)
+        if globs:
+            four = (*globs, "", "", "")[:4]
+            rows = self._ask("some_lanes_in_order", *place, wanted, *four, most)
+        else:
+            rows = self._ask("lanes_in_order", *place, wanted, most)
+        return [(row[:3], self._keep_lane(read_lane(row[3:]))) for row in rows]
+
+    def lanes_apart(self) -> list[Lane]:
+        if not self._all_lanes:
+            return [self._keep_lane(read_lane(row)) for row in self._ask("lanes_apart")]
+        return [
+            lane
+            for lane in self._known_lanes()
+            if lane.lender or lane.view or self._overtaken(lane)
+        ]
+
+    def _overtaken(self, lane: Lane) -> bool:
+        return any(one.overtaken for one in self.page(lane.id, None, FRONT))
+
+    def heaviest(self) -> int:
+        return self._number("heaviest")
+
+    def machines(self) -> list[str]:
+        if self.few_lanes() is not None or self._all_lanes:
+            return sorted({lane.machine for lane in self._known_lanes()})
+        return firsts(self._ask("machines"))
+
+    def few_lanes(self) -> list[Lane] | None:
+        if not self._all_lanes and not self._many_lanes:
+            rows = self._ask("first_lanes", FEW_LANES + 1)
+            if len(rows) > FEW_LANES:
+                self._many_lanes = True
+            else:
+                self._lanes.clear()
+                self._keep_lanes([read_lane(row) for row in rows])
+        known = self._known_lanes() if self._all_lanes else []
+        return known if self._all_lanes and len(known) <= FEW_LANES else None
 
     def lane(self, like: Lane) -> int:
-        lanes, alike = self._known_lanes(), _alike(like)
+        self.few_lanes()
+        alike = _alike(like)
         found = self._alike.get(alike)
+        if found is None and not self._all_lanes:
+            rows = self._ask("lane_like", *alike)
+            found = self._keep_lane(read_lane(rows[0])).id if rows else None
         if found is None:
-            found = max(lanes, default=0) + 1
-            lanes[found] = like._replace(id=found, waiting=0, jobs=False)
-            self._alike[alike] = found
+            found = self._next_lane()
+            self._keep_lane(like._replace(id=found, waiting=0, jobs=False))
             self._fronts[found] = []
             self._whole.add(found)
             self._change("add_lane", found, *alike)
         return found
 
-    def lane_by_id(self, lane: int) -> Lane:
-        return self._known_lanes()[lane]
+    def _next_lane(self) -> int:
+        if self._last_lane is None:
+            self._last_lane = (
+                max(self._lanes, default=0) if self._all_lanes else self._number("last_lane")
+            )
+        self._last_lane += 1
+        return self._last_lane
+
+    def lane_by_id(self, lane: int) -> Lane | None:
+        self.few_lanes()
+        if lane not in self._lanes and not self._all_lanes:
+            rows = self._ask("lane", lane)
+            self._lanes[lane] = None
+            for row in rows:
+                self._keep_lane(read_lane(row))
+        return self._lanes.get(lane)
 
     def add_ticket(self, row: Ticket) -> None:
-        lane = self._known_lanes()[row.lane]
-        self._known_lanes()[row.lane] = lane._replace(waiting=lane.waiting + 1)
+        lane = self.lane_by_id(row.lane)
+        assert lane is not None  # noqa: S101 - whoever adds a ticket has asked for its lane
+        self._lanes[row.lane] = lane._replace(waiting=lane.waiting + 1)
         self._tickets[row.id] = row
         front = self._fronts.get(row.lane)
         if front is not None and (
@@ -78,15 +154,15 @@ class LineRows(Session):
 
     def drop_ticket(self, id: int) -> Ticket | None:
         row = self.ticket(id)
-        if row is None:
+        lane = self.lane_by_id(row.lane) if row is not None else None
+        if row is None or lane is None:
             return None
         self._tickets[id] = None
-        lanes = self._known_lanes()
-        lane = lanes[row.lane]
         if lane.waiting > 1:
-            lanes[row.lane] = lane._replace(waiting=lane.waiting - 1)
+            self._lanes[row.lane] = lane._replace(waiting=lane.waiting - 1)
         else:
-            del lanes[row.lane], self._alike[_alike(lane)]
+            self._lanes[row.lane] = None
+            self._alike.pop(_alike(lane), None)
         front = self._fronts.get(row.lane)
         if front is not None:
             self._fronts[row.lane] = [one for one in front if one.id != id]
@@ -143,9 +219,7 @@ class LineRows(Session):
         self._change("set_overtaken", overtaken, id)
 
     def waiting_member(self, machine: str, besides: str) -> str:
-        if self._lanes is not None and all(
-            lane.machine != machine for lane in self._lanes.values()
-        ):
+        if self._all_lanes and all(lane.machine != machine for lane in self._known_lanes()):
             return ""
         rows = self._ask("waiting_member", machine, besides)
         return str(rows[0][0]) if rows else ""

@@ -18,3 +18,12 @@ END;
 CREATE TRIGGER pool_gone AFTER DELETE ON pool BEGIN
     INSERT INTO pool_change (name) VALUES (OLD.name);
 END;
+
+-- With ten thousand lanes nobody can look at the first ticket of each. A stretch of a lane begins at or
+-- before its first ticket, so this is the order in which lanes come up.
+CREATE INDEX stretch_line ON stretch (urgency, since, id);
+
+-- Those few that are looked at wherever they stand.
+CREATE INDEX lane_apart ON lane (id) WHERE lender <> 0 OR view <> '';
+CREATE INDEX ticket_overtaken ON ticket (lane) WHERE overtaken <> '';
+CREATE INDEX ticket_heavy ON ticket (weight) WHERE weight > 1;
