@@ -24,6 +24,8 @@ STEP = Ms(60_000)
 """A clock that is off by more has been set; less is how clocks are slowed down and sped up."""
 NOTE = "wall_clock"
 """The note in which it is kept."""
+HELD_PAUSES = "held_pauses"
+"""The note of pauses that hold on while it is doubted."""
 TAKEN_BACK = "taken_back"
 """The note of a correction whose expired jobs have not been put back yet: its `start`."""
 
@@ -45,6 +47,15 @@ class HeldPause(NamedTuple):
     until: Ms
     held: Ms
     """Until when it holds meanwhile."""
+
+
+class HeldPauses(NamedTuple):
+    """All of these."""
+
+    pauses: tuple[HeldPause, ...]
+
+
+PAUSES = StoredText(JsonList(HeldPauses))
 
 
 class WallClock(NamedTuple):
@@ -72,9 +83,8 @@ class WallClock(NamedTuple):
     start: Ms
     claim: Ms
     taken: Ms
-    doubted: bool
-    settled: bool
-    pauses: tuple[HeldPause, ...] = ()
+    doubted: int
+    settled: int
 
     @property
     def unseen(self) -> Ms:
@@ -82,7 +92,27 @@ class WallClock(NamedTuple):
         return self.start - self.last if self.doubted else NO_TIME
 
 
-TEXT = StoredText(JsonList(WallClock), lambda it: it.last <= it.start)
+class _Numbers:
+    """The boot and the numbers, with blanks between: read by every command, so without JSON."""
+
+    exact = True
+
+    def write(self, value: WallClock) -> str:
+        """A value as text."""
+        return " ".join(map(str, value))
+
+    def parse(self, text: str) -> WallClock:
+        """The value of a text."""
+        boot, *numbers = text.split(" ")
+        if len(numbers) != len(WallClock._fields) - 1:
+            raise ValueError("other fields")
+        value = WallClock._make([boot, *map(int, numbers)])
+        if self.write(value) != text:
+            raise ValueError("written otherwise")
+        return value
+
+
+TEXT = StoredText(_Numbers(), lambda it: it.last <= it.start)
 
 
 def read(text: str) -> WallClock | None:
@@ -125,8 +155,8 @@ def begin(before: WallClock | None, at: Reading, last: Ms) -> WallClock:
         start=start,
         claim=start - at.wall,
         taken=NO_TIME,
-        doubted=off > TRUSTED,
-        settled=off <= TRUSTED and at.wall + lead > last - STEP,
+        doubted=int(off > TRUSTED),
+        settled=int(off <= TRUSTED and at.wall + lead > last - STEP),
     )
     if before is not None and before.last < before.start:
         return _since_it_was_right(before, begun)
@@ -135,7 +165,7 @@ def begin(before: WallClock | None, at: Reading, last: Ms) -> WallClock:
 
 def _since_it_was_right(before: WallClock, begun: WallClock) -> WallClock:
     """The machine was off again, and the clock has never been known to be right in between."""
-    begun = begun._replace(last=before.last, pauses=before.pauses)
+    begun = begun._replace(last=before.last)
     if begun.doubted:
         return begun
     return begun._replace(
@@ -143,7 +173,7 @@ def _since_it_was_right(before: WallClock, begun: WallClock) -> WallClock:
         claim=before.claim,
         taken=before.taken,
         doubted=before.doubted,
-        settled=before.settled and begun.settled,
+        settled=min(before.settled, begun.settled),
     )
 
 
@@ -159,8 +189,8 @@ def join(before: WallClock | None, at: Reading, now: Ms, *, lost: bool) -> WallC
         start=now,
         claim=now - at.wall,
         taken=NO_TIME,
-        doubted=lost,
-        settled=not lost,
+        doubted=int(lost),
+        settled=int(not lost),
     )
 
 
@@ -173,7 +203,7 @@ def look(known: WallClock, at: Reading, offset: Ms) -> WallClock:
     """Look at the clock; `offset` is how far the store's clock is ahead of the uptime."""
     wall = at.wall - at.uptime
     if abs(wall - known.wall) > STEP:
-        known = known._replace(wall=wall, since=at.uptime, settled=False)
+        known = known._replace(wall=wall, since=at.uptime, settled=0)
     if known.settled and not at.synchronised:
         return known
     if not at.synchronised and at.uptime - known.since < SEEN:
@@ -181,7 +211,7 @@ def look(known: WallClock, at: Reading, offset: Ms) -> WallClock:
     back = min(offset - wall - known.claim, known.start - known.last)
     if back - known.taken > STEP:
         known = known._replace(taken=back)
-    known = known._replace(doubted=False, settled=True, pauses=())
+    known = known._replace(doubted=0, settled=1)
     if at.synchronised:  # whatever is found out later, the clock was right now
         known = known._replace(lead=max(NO_TIME, offset - wall), last=known.start)
     return known

@@ -8,8 +8,8 @@ from typing import Any
 
 from headgate.core import wall_clock
 from headgate.core.quantities import FOREVER, show_duration
-from headgate.core.times import NO_TIME, Ms
-from headgate.core.wall_clock import HeldPause, Reading, WallClock
+from headgate.core.times import Ms
+from headgate.core.wall_clock import HeldPause, HeldPauses, Reading, WallClock
 from headgate.ledger.transaction.rows import EventRow
 from headgate.store.machine_and_clock import machine_id, synchronised, uptime_ms, wall_ms
 from headgate.store.sql_rows import SqlRows
@@ -46,7 +46,7 @@ def open_clock(rows: SqlRows, run: Callable[..., Any], offset: Ms | None, last: 
     now = at.uptime + offset
     after = wall_clock.look(begun, at, offset)
     if after.doubted:
-        after = _hold_pauses(rows, after, now)
+        _hold_pauses(rows, after, now)
         if before is None or not before.doubted:
             text = wall_clock.doubt(after.unseen)
             rows.add_event(EventRow(at=now, kind="clock_doubted", text=text, **_OF_NOTHING))
@@ -76,16 +76,16 @@ def _keep(
         rows.set_note(wall_clock.TAKEN_BACK, str(before.start))
         text = f"the clock was put back: {show_duration(taken)} have not passed, and count no more"
         rows.add_event(EventRow(at=now, kind="clock_corrected", text=text, **_OF_NOTHING))
-    if before.pauses and not after.pauses:
-        _let_pauses_end(rows, before.pauses, taken, now)
+    if before.doubted and not after.doubted:
+        _let_pauses_end(rows, taken, now)
     text = wall_clock.TEXT.write(after)
     if text != rows.note(wall_clock.NOTE):
         rows.set_note(wall_clock.NOTE, text)
 
 
-def _hold_pauses(rows: SqlRows, clock: WallClock, now: Ms) -> WallClock:
+def _hold_pauses(rows: SqlRows, clock: WallClock, now: Ms) -> None:
     """Have pauses of before hold until it is known how much time has passed, and no longer."""
-    before = {(one.pool, one.held): one.until for one in clock.pauses}
+    before = {(one.pool, one.held): one.until for one in _held_pauses(rows)}
     latest = now + wall_clock.SEEN + _AFTERWARDS
     held = []
     for row in rows.pool_rows():
@@ -94,14 +94,23 @@ def _hold_pauses(rows: SqlRows, clock: WallClock, now: Ms) -> WallClock:
             to = max(row.paused_until, min(until + clock.unseen, latest))
             held.append(HeldPause(row.name, until, to))
             rows.set_pool_row(row._replace(paused_until=to))
-    return clock._replace(pauses=tuple(held))
+    if held:
+        rows.set_note(wall_clock.HELD_PAUSES, wall_clock.PAUSES.write(HeldPauses(tuple(held))))
 
 
-def _let_pauses_end(rows: SqlRows, pauses: tuple[HeldPause, ...], taken: Ms, now: Ms) -> None:
+def _let_pauses_end(rows: SqlRows, taken: Ms, now: Ms) -> None:
     """Have pauses end when they should, unless somebody has changed them meanwhile."""
-    held = {one.pool: one for one in pauses}
-    for row in rows.pool_rows():
+    held = {one.pool: one for one in _held_pauses(rows)}
+    for row in rows.pool_rows() if held else ():
         one = held.get(row.name)
         if one is not None and row.paused_until == one.held:
-            until = max(one.until + max(taken, NO_TIME), now + _SOON)
+            until = max(one.until + taken, now + _SOON)
             rows.set_pool_row(row._replace(paused_until=until))
+    if held:
+        rows.set_note(wall_clock.HELD_PAUSES, "")
+
+
+def _held_pauses(rows: SqlRows) -> tuple[HeldPause, ...]:
+    """The pauses that hold; none if that cannot be read: they end by themselves in an hour."""
+    found = wall_clock.PAUSES.read(rows.note(wall_clock.HELD_PAUSES))
+    return found.pauses if isinstance(found, HeldPauses) else ()
