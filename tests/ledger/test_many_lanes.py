@@ -39,7 +39,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 def city(store: Any) -> Yard:  # noqa: ANN401 - any store
     """Pools of every kind, narrow enough for a long line."""
-    it = Yard(lambda clock: store(clock))
+    it = Yard(store)
     it.pools(
         {"a": 3, "*/x": 2, "b/y": 1, "c/z[1m]": 1, "d/*": 4},
         host=Declared(limit=9, reserve=(("interactive", 2),)),

@@ -819,7 +819,8 @@ PLANS = plans()
 
 def test_no_query_goes_through_the_whole_line() -> None:
     """No query scans or sorts a table that grows with those who wait or with what happened."""
-    for name in PLANS.keys() - {"newest_events", "newest_of", "latest_event"}:
+    younger = {"make_jobs_younger", "make_events_younger"}  # once, when a wrong clock is put right
+    for name in PLANS.keys() - {"newest_events", "newest_of", "latest_event"} - younger:
         for step in PLANS[name]:
             scanned = re.match(r"SCAN (\w+)(?! USING INDEX (?:job_aside|ticket_overtaken))\b", step)
             if scanned:

@@ -75,7 +75,7 @@ class Pair:
         db = apsw.Connection(str(self._store), flags=apsw.SQLITE_OPEN_READONLY)
         try:
             found = dict(db.execute("SELECT name, text FROM note"))
-            for name in ("schema", "uid"):
+            for name in ("schema", "uid", "wall_clock"):
                 found.pop(name, None)
             clocks = [name for name in found if name.startswith("clock:")]
             for name in clocks:

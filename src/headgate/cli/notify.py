@@ -137,6 +137,9 @@ def _cells(row: dict[str, Any]) -> tuple[terminal.Cell, ...]:
 
 
 def _run(args: Namespace) -> int:
+    from headgate.gate.liveness.shed_marks import shed_marks
+
+    shed_marks()
     from headgate.notify import Notifier
 
     stop = threading.Event()

@@ -37,6 +37,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Work."""
+    from headgate.gate.liveness.shed_marks import shed_marks
+
+    shed_marks()
     from headgate.cli.events import event_line
     from headgate.cli.shared import terminal
     from headgate.work.worker import Worker, WorkerOptions

@@ -13,6 +13,7 @@ key_patterns          keys such as anthropic/claude-opus-4-6, and the patterns t
 quantities            durations, priorities, limits, weights and sizes, as people write them
 printable_text        text that a terminal cannot take for a command
 times                 milliseconds and seconds as different types
+wall_clock            whether to believe what the wall clock says of the time the machine was off
 events                every kind of event, with a sentence
 reasons               every reason code, with a sentence
 environment           every environment variable, with a sentence

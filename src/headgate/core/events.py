@@ -63,6 +63,10 @@ EVENTS = {
     "headgate itself": {
         "unreadable": "Something in the store cannot be read. A careful value counts in its place, "
         "and the text says which.",
+        "clock_doubted": "The machine was off for long, by a clock that may be wrong. Until it "
+        "is known, no job expires, none is forgotten, and pauses hold.",
+        "clock_corrected": "The clock was put back. Jobs become younger by the time that has not "
+        "passed, and those that had expired by it are put back into the line.",
         "config_refused": "The configuration file was changed and has mistakes. "
         "The settings from before go on counting.",
         "notify_failed": "A notification could not be delivered. The text says to whom, and why.",

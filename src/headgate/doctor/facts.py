@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from headgate.config import Config, Defaults
+from headgate.core import wall_clock
 from headgate.core.display.snapshots import Status
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms, Seconds, ms
@@ -33,6 +34,8 @@ class StoreContents(NamedTuple):
     """How often work of each key was ended by `max_hold` lately."""
     clock: Ms = NO_TIME
     """By how much the store's clock is ahead of the wall clock."""
+    unseen: Ms = NO_TIME
+    """How much time has passed by a clock that is doubted."""
     members: tuple[Member, ...] = ()
     """The processes that hold or wait, of whatever version, and some that were killed."""
     schema: int = 0
@@ -111,6 +114,7 @@ def _look_back(store: Store) -> StoreContents:
         keys |= {row.key for row in tx.lanes()} | {row.key for row in tx.families()}
         usual = {key: _whole(tx.usual_hold([key])) for key in sorted(keys) if key}
         members = tuple(tx.members())
+        wall = tx.note(wall_clock.NOTE)
     started, overdue = (
         Counter(row.key for row in events if row.kind == kind) for kind in ("granted", "overdue")
     )
@@ -120,6 +124,7 @@ def _look_back(store: Store) -> StoreContents:
         started=started,
         overdue=overdue,
         clock=ahead,
+        unseen=wall_clock.unseen(wall, NO_TIME, store.now()),
         members=members,
         schema=store.schema,
     )

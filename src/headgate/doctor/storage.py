@@ -11,6 +11,7 @@ from shlex import quote
 
 from headgate import __version__
 from headgate.config.error_text import label
+from headgate.core import wall_clock
 from headgate.core.quantities import show_duration
 from headgate.core.times import Ms
 from headgate.doctor.facts import Facts, StoreContents
@@ -43,7 +44,7 @@ def check(facts: Facts) -> list[Finding]:
     if facts.folder is not None and facts.folder.is_dir():
         found += leftovers(facts.folder)
         found += other_versions(facts.seen, facts.folder)
-    return [*found, *clock(facts.seen.clock)]
+    return [*found, *clock(facts.seen.clock), *doubted(facts.seen.unseen)]
 
 
 def sqlite(version: str) -> Finding:
@@ -191,3 +192,10 @@ def clock(ahead: Ms) -> Iterator[Finding]:
         way = "back" if ahead > 0 else "on"
         text = f"the clock was put {way} by {show_duration(abs(ahead))} since the machine started"
         yield note("clock", f"{text}; leases, pauses and cooldowns are not affected")
+
+
+def doubted(unseen: Ms) -> Iterator[Finding]:
+    """Whether it is open how long the machine was off."""
+    if unseen:
+        advice = "if the clock is wrong, set it; what it says is looked at again and again"
+        yield warning("clock_doubted", wall_clock.doubt(unseen), advice)

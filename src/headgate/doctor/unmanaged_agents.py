@@ -9,7 +9,7 @@ from headgate.core.named_tuple import NamedTuple
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import Finding, note, ok, warning
 from headgate.gate.host.foreign_agents import ancestors, command_lines, is_headgate
-from headgate.gate.liveness.process_marks import MARK
+from headgate.gate.liveness.process_marks import MARK, NO_LEASE
 
 if TYPE_CHECKING:
     import psutil
@@ -99,7 +99,8 @@ def _marked(process: "psutil.Process") -> bool:
     import psutil
 
     try:
-        return MARK in (process.environ() or process.environ())  # none while a program starts
+        found = process.environ() or process.environ()  # none while a program starts
+        return found.get(MARK, NO_LEASE) != NO_LEASE
     except (psutil.Error, OSError):
         return True
 

@@ -258,6 +258,7 @@ class WorkerJobs:
         def do(ledger: Ledger) -> list[int]:
             job_timers.tick(ledger)
             _take_back(ledger)
+            job_timers.put_back(ledger)
             return [] if keep is None else job_timers.age_out(ledger, ledger.now - keep)
 
         found: list[int] = self._transactor.run(do)

@@ -1,20 +1,28 @@
-"""What time and trouble do to jobs: they expire, come back, go to their next model, make room."""
+"""What time and trouble do to jobs: they expire, come back, go to their next model, make room.
 
+No job expires or is forgotten by time that the wall clock tells of and nobody has seen pass
+(`core/wall_clock.py`).
+"""
+
+from headgate.core import wall_clock
 from headgate.core.admission import next_in_line
 from headgate.core.admission.lease_events import EndCause, relief
 from headgate.core.jobs.job import Job, Why, change, load, sooner
-from headgate.core.jobs.states import JobEvent, Timer
-from headgate.core.quantities import show_duration
+from headgate.core.jobs.states import JobEvent, Timer, Word
+from headgate.core.quantities import FOREVER, show_duration
+from headgate.core.stored_text.formats import whole
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.admission.dry_run import DryRun
-from headgate.ledger.jobs.lifecycle import end_job, ids, stand, tell_of
+from headgate.ledger.jobs.lifecycle import advance, end_job, ids, stand, tell_of
 from headgate.ledger.transaction.ledger import Ledger
 
 _AT_ONCE = 1_000
 """How many jobs one transaction sees to when time has come for many."""
 _LOOK_AGAIN = Ms(5_000)
+_DOUBTED_AGAIN = Ms(10 * 60_000)
+"""After which a job is looked at again that would have expired by a clock that is doubted."""
 
 
 def due(ledger: Ledger) -> bool:
@@ -32,11 +40,20 @@ def tick(ledger: Ledger) -> None:
             case Timer.RETURNS:
                 stand(ledger, change(job, JobEvent.COME_BACK, ledger.now))
             case Timer.EXPIRES | Timer.FALLS_BACK if job.expires and ledger.now >= job.expires:
-                _expire(ledger, job)
+                if _unseen(ledger, job.submitted) > ledger.now - job.expires:
+                    ledger.tx.change_job(job._replace(due=ledger.now + _DOUBTED_AGAIN))
+                else:
+                    _expire(ledger, job)
             case Timer.FALLS_BACK:
                 _fall_back(ledger, job)
-            case Timer.EXPIRES | Timer.NONE:  # a time that means nothing must not come again
+            case Timer.EXPIRES:  # the clock was put back, or a time that means nothing
+                ledger.tx.change_job(job._replace(due=job.expires))
+            case Timer.NONE:
                 ledger.tx.change_job(job._replace(due=NO_TIME))
+
+
+def _unseen(ledger: Ledger, moment: Ms) -> Ms:
+    return wall_clock.unseen(ledger.tx.note(wall_clock.NOTE), moment, ledger.now)
 
 
 def _expire(ledger: Ledger, job: Job) -> None:
@@ -99,7 +116,28 @@ def relieve(ledger: Ledger, why: str) -> int:
 
 def age_out(ledger: Ledger, before: Ms) -> list[int]:
     """Forget jobs that ended before a time; returns their ids."""
-    old = ledger.tx.old_jobs(before, _AT_ONCE)
+    old = ledger.tx.old_jobs(before - _unseen(ledger, NO_TIME), _AT_ONCE)
     for id in old:
         ledger.tx.drop_job(id)
     return old
+
+
+def put_back(ledger: Ledger) -> list[int]:
+    """Put jobs back into the line that have expired by a clock that was wrong; their ids.
+
+    The store says since when it was (`store/wall_clock.py`), and has made them younger already.
+    """
+    since = whole(ledger.tx.note(wall_clock.TAKEN_BACK), FOREVER)
+    if since is None:
+        return []
+    found, after = [], 0
+    while jobs := ledger.tx.jobs(Word.EXPIRED, after, _AT_ONCE):
+        after = jobs[-1].id
+        for job in jobs:
+            left = job.submitted + (load(job.spec).expires or NO_TIME) - ledger.now
+            if job.ended >= since and left > 0:
+                tell_of(ledger, job, "retried", "it had expired by a clock that was wrong")
+                advance(ledger, change(job, JobEvent.RETRY, ledger.now))
+                found.append(job.id)
+    ledger.tx.set_note(wall_clock.TAKEN_BACK, "")
+    return found

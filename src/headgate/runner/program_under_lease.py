@@ -121,9 +121,8 @@ def _under(
         if child.next_signal() == signal.SIGTSTP or child.stopped:
             gate.suspend()
             child.go_on()
-    if child.reap() or (not child.adopts and carriers([mark])):
-        left = sorted({pid for pids in carriers([mark]).values() for pid in pids})
-        pids = f" (pid {', '.join(map(str, left))})" if left else ""
+    if left := _left(child, mark):
+        pids = f" (pid {', '.join(map(str, sorted(left)))})"
         say(
             f"{describe(program.argv[0])} has ended, but something it started still runs{pids}; "
             f"its seats stay taken until that ends (headgate cancel {lease.id})"
@@ -136,13 +135,25 @@ def _under(
 
 
 def _end(child: Child, mark: str, grace: Seconds) -> None:
-    def rest() -> set[int]:
-        child.reap()
-        ours = family(os.getpid()) - {os.getpid()} if child.adopts else family(child.pid)
-        return ours | {pid for pids in carriers([mark]).values() for pid in pids}
-
-    end(rest, grace)
+    end(lambda: _rest(child) | _marked(mark), grace)
     child.reap()
+
+
+def _left(child: Child, mark: str) -> set[int]:
+    """What a program that has ended left running."""
+    if child.adopts:
+        return _rest(child) if child.reap() else set()
+    return _marked(mark)
+
+
+def _rest(child: Child) -> set[int]:
+    """What still runs of a program, by parentage."""
+    child.reap()
+    return family(os.getpid()) - {os.getpid()} if child.adopts else family(child.pid)
+
+
+def _marked(mark: str) -> set[int]:
+    return {pid for pids in carriers([mark]).values() for pid in pids}
 
 
 class _StopOnSignal:

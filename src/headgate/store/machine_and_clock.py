@@ -10,6 +10,10 @@ from headgate.core.times import Ms, Seconds, ms
 
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
+_TIMEX = 512
+"""More bytes than the kernel tells of its clock. All are zero: it is asked and not told."""
+_TIME_ERROR = 5
+
 
 @lru_cache(maxsize=1)
 def machine_id() -> str:
@@ -38,6 +42,24 @@ def _darwin_boot() -> str:
 def uptime_ms() -> Ms:
     """Milliseconds since the machine was started."""
     return Ms(time.clock_gettime_ns(_CLOCK) // 1_000_000)
+
+
+def wall_ms() -> Ms:
+    """What the wall clock shows; anybody may set it."""
+    return Ms(time.time_ns() // 1_000_000)
+
+
+def synchronised() -> bool:
+    """Whether the kernel says that the wall clock follows a time server (Linux)."""
+    if sys.platform != "linux":
+        return False
+    import ctypes
+
+    try:
+        state: int = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX))
+    except (AttributeError, OSError):
+        return False
+    return 0 <= state < _TIME_ERROR
 
 
 @lru_cache(maxsize=1)

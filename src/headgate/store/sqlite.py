@@ -15,6 +15,7 @@ import apsw
 
 from headgate.core.stored_text.formats import whole
 from headgate.core.times import NO_TIME, Ms, Seconds
+from headgate.core.wall_clock import NOTE, WallClock, has_news, read
 from headgate.errors import (
     StoreCorruptError,
     StoreError,
@@ -24,11 +25,12 @@ from headgate.errors import (
     StoreUnavailableError,
 )
 from headgate.ledger.transaction.rows import EventRow
-from headgate.store.machine_and_clock import machine_id, uptime_ms
+from headgate.store.machine_and_clock import machine_id, uptime_ms, wall_ms
 from headgate.store.migrate import Layout, layout, migrate
 from headgate.store.schema import Migration, migrations
 from headgate.store.sql_rows import SqlRows
 from headgate.store.sqlite_tables import SQL, SqliteTables
+from headgate.store.wall_clock import look, open_clock
 
 _PATIENCE = Seconds(30.0)
 _CLOCKS_BEGIN = 10**12
@@ -59,6 +61,7 @@ class SqliteStore:
         self.folder: Path = path.with_name(path.name + ".members")
         self._clock = clock
         self._offset = NO_TIME
+        self._wall_clock: WallClock | None = None
         self._steps = steps
         self.schema = steps[-1].schema
         with self._translated():
@@ -100,10 +103,12 @@ class SqliteStore:
                 if write and self._number("PRAGMA user_version") > self.schema:
                     self._refuse(layout(self._run))
                 self._rows.begin()
+                looked_at = self._look_at_wall_clock() if write else self._wall_clock
                 yield self._rows
                 self._rows.finish()
                 self._run("COMMIT")
                 self._rows.committed()
+                self._wall_clock = looked_at
             except BaseException:
                 if self._db.in_transaction:
                     self._run("ROLLBACK")
@@ -112,6 +117,13 @@ class SqliteStore:
     def close(self) -> None:
         """Close the connection."""
         self._db.close()
+
+    def _look_at_wall_clock(self) -> WallClock | None:
+        """Find out whether the wall clock was set, or is believable by now; rarely a statement."""
+        known = self._wall_clock
+        if known is None or self._clock or not has_news(known, uptime_ms(), wall_ms()):
+            return known
+        return look(self._rows, self._run, self._offset)
 
     def _use_wal(self) -> None:
         """Turn the log on; SQLite does not wait here if another process is just doing the same."""
@@ -142,13 +154,22 @@ class SqliteStore:
         if found.floor > self.schema:
             self._refuse(found)
         offset = None if found.schema < self.schema else self._clock_offset()
-        if offset is None:
+        clock = None if offset is None else self._known_clock()
+        if offset is None or clock is None:
             with self.transaction(write=True) as rows:
                 migrate(self.path, self.folder, self._run, rows, self._steps)
                 if not rows.uid():
                     rows.set_note("uid", os.urandom(4).hex())
                 offset = self._set_clock(rows)
+            clock = self._known_clock()
         self._offset = offset
+        self._wall_clock = clock
+
+    def _known_clock(self) -> WallClock | None:
+        """What is known of the wall clock in this boot; None if nothing is."""
+        said = self._run(SQL["note"], (NOTE,)).fetchone()
+        found = read(said[0]) if said else None
+        return found if found is not None and found.boot == machine_id() else None
 
     def _clock_offset(self) -> Ms | None:
         """How far the store's clock is ahead of the machine's uptime; None if nobody can tell."""
@@ -169,17 +190,17 @@ class SqliteStore:
     def _set_clock(self, rows: SqlRows) -> Ms:
         """Once per boot, set the clock by the wall, but never behind what was written before."""
         offset = self._clock_offset()  # somebody else may have been faster
-        if offset is not None:
-            return offset
+        latest = Ms(self._number(SQL["latest_event"]))
         name = f"clock:{machine_id()}"
-        start = Ms(max(time.time_ns() // 1_000_000, self._number(SQL["latest_event"])))
-        if text := rows.note(name):
+        text = rows.note(name) if offset is None else ""
+        found = open_clock(rows, self._run, offset, latest)
+        if text:
             rows.set_note(f"unreadable:{name}", text)
             words = "the store's clock cannot be read: it was set anew, by the wall clock"
             rows.add_event(
                 EventRow(
                     id=0,
-                    at=start,
+                    at=uptime_ms() + found,
                     kind="unreadable",
                     work=0,
                     key="",
@@ -188,8 +209,7 @@ class SqliteStore:
                     text=words,
                 )
             )
-        rows.set_note(name, str(start - uptime_ms()))
-        return start - uptime_ms()
+        return found
 
     def _number(self, query: str) -> int:
         row = self._run(query).fetchone()

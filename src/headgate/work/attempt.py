@@ -249,13 +249,13 @@ class Runner:
             self._end_program(taken.lease, child, self._grace(spec))
 
     def _end_program(self, lease: Lease, child: Child | None, grace: Seconds) -> None:
-        me, mark = os.getpid(), lease.environment[MARK]
+        me, mark, job = os.getpid(), lease.environment[MARK], str(lease.id)
 
         def rest() -> set[int]:
             if child is None:
                 return self._gate.worker_jobs.programs(lease)
             child.reap()
-            ours = family(me) - {me} if child.adopts else family(child.pid)
+            ours = family(me, job) - {me} if child.adopts else family(child.pid, job)
             return (ours | {pid for pids in carriers([mark]).values() for pid in pids}) - {me}
 
         while not end(rest, grace):  # its seats are free when it has ended, and not before

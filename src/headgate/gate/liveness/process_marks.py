@@ -16,6 +16,9 @@ from headgate.core.times import Seconds
 from headgate.ledger.transaction.rows import LeaseRow
 
 MARK = "HEADGATE_LEASE"
+NO_LEASE = "none"
+"""The mark of workers and what they are made of: they belong to no lease, whoever started them."""
+_JOB = "HEADGATE_JOB"
 _PROC = Path("/proc")
 
 
@@ -135,16 +138,41 @@ def _signal(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def family(pid: int) -> set[int]:
-    """A process and everything it has started, as far as parents are known."""
+def family(pid: int, job: str | None = None) -> set[int]:
+    """A process and everything it has started, as far as parents are known.
+
+    Not what others have started: workers shed every lease, and orphans of their jobs may have
+    become ours. They are told from the programs of our own job, which is this process's by default.
+    """
+    import psutil
+
+    own = os.environ.get(_JOB, "") if job is None else job
+    try:
+        process = psutil.Process(pid)
+        children: dict[int, list[psutil.Process]] = {}
+        for one in process.children(recursive=True):
+            with suppress(psutil.Error):
+                children.setdefault(one.ppid(), []).append(one)
+    except psutil.Error:
+        return set()
+    found, line = set(), [process]
+    while line:
+        one = line.pop()
+        if one.is_running() and not _zombie(one):
+            found.add(one.pid)
+        line += [child for child in children.get(one.pid, ()) if not _of_others(child, own)]
+    return found
+
+
+def _of_others(process: "psutil.Process", own_job: str) -> bool:  # type: ignore[name-defined]  # noqa: F821
+    """Whether a process is a worker, a runner, or the program of another job."""
     import psutil
 
     try:
-        process = psutil.Process(pid)
-        everyone = [process, *process.children(recursive=True)]
-    except psutil.Error:
-        return set()
-    return {one.pid for one in everyone if one.is_running() and not _zombie(one)}
+        environment: dict[str, str] = process.environ()
+    except (psutil.Error, OSError):
+        return False
+    return environment.get(MARK) == NO_LEASE or environment.get(_JOB, own_job) != own_job
 
 
 def _zombie(process: "psutil.Process") -> bool:  # type: ignore[name-defined]  # noqa: F821

@@ -313,3 +313,15 @@ SELECT * FROM attempt WHERE job = ? ORDER BY number
 
 -- name: job_leases
 SELECT * FROM lease WHERE job > 0 ORDER BY id
+
+-- name: make_jobs_younger
+UPDATE job SET
+    submitted = submitted + min(:by, :start - submitted),
+    due = due + iif(due > 0 AND (due < :start OR due = expires), min(:by, :start - submitted), 0),
+    expires = expires + iif(expires > 0, min(:by, :start - submitted), 0),
+    started = started + iif(started > 0 AND started < :start, min(:by, :start - started), 0),
+    ended = ended + iif(ended > 0 AND ended < :start, min(:by, :start - ended), 0)
+WHERE submitted < :start
+
+-- name: make_events_younger
+UPDATE event SET at = at + :by WHERE at <= :last
