@@ -12,7 +12,8 @@ from headgate.core.stored_text.stored_values import OVERTAKEN, Overtaken
 from headgate.core.times import NO_TIME, Ms, seconds
 from headgate.errors import TooHeavyError
 from headgate.ledger import dead_members
-from headgate.ledger.jobs import lifecycle
+from headgate.ledger.admission import count_apart
+from headgate.ledger.jobs import lifecycle, waits
 from headgate.ledger.learning import apply_signals
 from headgate.ledger.transaction import unreadable
 from headgate.ledger.transaction.ledger import Ledger
@@ -53,6 +54,7 @@ def ask(ledger: Ledger, request: Request) -> int:
     does, a pass would decide nothing that concerns it: it is let in without one if there is room.
     """
     apply_signals.tidy(ledger)
+    count_apart.count_apart(ledger)
     lane = lane_of(request)
     head = head_of(ledger, lane, request.weight, request.tokens)
     refuse_too_heavy(head.needs, request.cls, request.weight)
@@ -126,6 +128,7 @@ def settle(ledger: Ledger) -> None:
     """Hand free seats to those who wait, in order."""
     apply_signals.tidy(ledger)
     lifecycle.pick_up(ledger)
+    count_apart.count_apart(ledger)
     ledger.settled()
     ledger.blocked = {}
     lanes = {lane.id: lane for lane in ledger.lanes()}
@@ -177,6 +180,8 @@ def next_head(
 
 def make_head(ledger: Ledger, lane: Lane, ticket: Ticket) -> Head:
     """A ticket as the rules see it."""
+    if lane.jobs and lane.lender and not waits.lends(ledger, lane.lender, ticket.id):
+        lane = lane._replace(lender=0)
     head = head_of(ledger, lane, ticket.weight, ticket.tokens, order=ticket.order)
     if not ticket.overtaken:
         return head
@@ -274,7 +279,7 @@ def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: 
         label=request.label,
         marked=int(request.marked),
         granted=ledger.now,
-        chain=(family[0].chain or head.lender) if family else 0,
+        chain=(family[0].chain or _new_chain(ledger, head.lender)) if family else 0,
         lender=head.lender,
         sent=apply_signals.start(ledger, head.id, request.key, head.needs),
         tokens=request.tokens,
@@ -289,3 +294,11 @@ def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: 
         return
     text = f"after {seconds(waited):.1f}s in line" if waited else ""
     ledger.tell("granted", text, work=lease.id, key=lease.key, task=lease.task)
+
+
+def _new_chain(ledger: Ledger, lender: int) -> int:
+    """The chain of a lease that lends for the first time.
+
+    A job that was started again has the id of a lease whose children may still be there.
+    """
+    return ledger.tx.next_id() if ledger.tx.family(lender) else lender

@@ -29,6 +29,7 @@ from headgate.core.quantities import priority_class, show_duration
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 from headgate.ledger import release
+from headgate.ledger.jobs import waits
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import Attempt, Lane, LeaseRow, Ticket
 
@@ -123,7 +124,13 @@ def stand(ledger: Ledger, job: Job) -> None:
     """Keep a job that is in the line, with a ticket at the place of its priority and age."""
     cls = priority_class(-job.urgency)
     like = Lane(
-        id=0, machine="", key=job.key, cls=cls, lender=0, view=load(job.spec).view, waiting=0
+        id=0,
+        machine="",
+        key=job.key,
+        cls=cls,
+        lender=waits.lender_of(ledger, job.id),
+        view=load(job.spec).view,
+        waiting=0,
     )
     ledger.add_ticket(
         Ticket(
