@@ -1,11 +1,7 @@
 """A program that waits for a job: its lease lends its seats to that job."""
 
 import os
-import signal
-import sys
 from pathlib import Path
-
-import pytest
 
 from tests.support import HEADGATE, Program, pool_of, until
 from tests.work.conftest import JobBox

@@ -17,6 +17,7 @@ from headgate.core.times import Seconds
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.lease import current_lease
 from headgate.gate.transactions.operation import Joining, Retried
+from headgate.ledger.admission import count_apart
 from headgate.ledger.jobs import waits
 from headgate.ledger.queries import deadlocks, job_queries
 
@@ -66,7 +67,7 @@ class JobWait:
         finally:
             self._end()
 
-    async def one(self, timeout: float | None) -> JobStatus:
+    async def one(self, timeout: float | None) -> JobStatus:  # noqa: ASYNC109 - as `each`
         """The first job when it has ended, without blocking the event loop."""
         import asyncio
 
@@ -128,6 +129,7 @@ class JobWait:
 
         def do(ledger: "Ledger") -> None:
             waits.end(ledger, me, self._number)
+            count_apart.count_apart(ledger)
             deadlocks.forget_resolved(ledger)
 
         with suppress(HeadgateError):  # a gate that is closed has ended all its waits

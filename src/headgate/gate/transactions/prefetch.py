@@ -31,7 +31,7 @@ def expected(
 
 
 def _notes(keys: Iterable[str], pool_set: PoolSet | None, machine: str) -> Iterable[str]:
-    yield from ("gated", "waits", f"watchman:{machine}", f"strain:{machine}")
+    yield from ("gated", f"watchman:{machine}", f"strain:{machine}")
     if pool_set is None:
         return
     for pool in pool_set.pools.values():  # what else counts beside our own seats, in any pool

@@ -128,12 +128,12 @@ def settle(ledger: Ledger) -> None:
     """Hand free seats to those who wait, in order."""
     apply_signals.tidy(ledger)
     lifecycle.pick_up(ledger)
-    count_apart.count_apart(ledger)
     ledger.settled()
     ledger.blocked = {}
     lanes = {lane.id: lane for lane in ledger.lanes()}
     if not lanes:
         return
+    count_apart.count_apart(ledger)
 
     gone: set[str] = set()
 

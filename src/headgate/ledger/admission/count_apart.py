@@ -5,6 +5,8 @@ set of seats until one of them ends, or until there is room for both: then each 
 That comes before anybody in the line, because what runs already cannot wait.
 """
 
+from collections.abc import Iterator
+
 from headgate.core.admission import seats
 from headgate.ledger.jobs import waits
 from headgate.ledger.transaction.ledger import Ledger, chain_seats
@@ -13,24 +15,32 @@ from headgate.ledger.transaction.rows import LeaseRow
 
 def count_apart(ledger: Ledger) -> None:
     """Give seats of their own to jobs that nobody lends any, wherever there is room."""
-    for lease in ledger.tx.families():
-        if lease.job and lease.lender and not waits.lends(ledger, lease.lender, lease.id):
-            _separate(ledger, lease)
+    _ = ledger.use  # a near store knows all families when they were counted
+    for own in _separable(ledger):
+        chain = ledger.tx.next_id() if len(own) > 1 else 0
+        for one in own:
+            lender = 0 if one is own[0] else one.lender
+            ledger.tx.change_lease(one._replace(chain=chain, lender=lender))
+        ledger.recount()
 
 
-def _separate(ledger: Ledger, lease: LeaseRow) -> None:
-    """Take a job, and those that it has lent to, out of its family."""
-    family = ledger.tx.family(lease.chain)
-    since = (lease.granted, lease.id)
-    own = [one for one in family if (one.granted, one.id) >= since]
-    others = [one for one in family if (one.granted, one.id) < since]
-    if not others or not _room(ledger, family, own, others):
-        return
-    chain = ledger.tx.next_id() if len(own) > 1 else 0
-    for one in own:
-        lender = 0 if one.id == lease.id else one.lender
-        ledger.tx.change_lease(one._replace(chain=chain, lender=lender))
-    ledger.recount()
+def due(ledger: Ledger) -> bool:
+    """Whether there is such a job, and room for it."""
+    return any(True for _ in _separable(ledger))
+
+
+def _separable(ledger: Ledger) -> Iterator[list[LeaseRow]]:
+    """Jobs, each with those that it has lent to, that could count by themselves."""
+    for id in [one.id for one in ledger.tx.families() if one.job and one.lender]:
+        lease = ledger.tx.lease(id)
+        if lease is None or not lease.lender or waits.lends(ledger, lease.lender, id):
+            continue
+        family = ledger.tx.family(lease.chain)
+        since = (lease.granted, id)
+        own = [lease, *(one for one in family if (one.granted, one.id) > since)]
+        others = [one for one in family if one not in own]
+        if others and _room(ledger, family, own, others):
+            yield own
 
 
 def _room(

@@ -1,9 +1,9 @@
 """Deadlocks: leases that wait for work which cannot start before one of these leases ends.
 
-A lease waits if its program waits for a job (`ledger/jobs/waits.py`), or if a `run` inside it stands
-in line. It is freed of suspicion if all that it waits for could end, given that every lease that is
-free of suspicion ends. What is left when nobody can be freed any more is stuck: no passing of time
-helps it, only a person. What waits for a person, a pause or a worker is not stuck.
+A lease waits if its program waits for a job (`ledger/jobs/waits.py`), or if a `run` inside it
+stands in line. All that wait are suspects. One is cleared if all that it waits for could end when
+every lease ends that is no suspect. Those left when nobody can be cleared any more are stuck: time
+does not help them, only a person does. What waits for a person, a pause or a worker is not stuck.
 """
 
 from headgate.core.display.deadlock import Deadlock, Step
@@ -111,7 +111,9 @@ class _Search:
             )
             lease = min(set(block.holders) - {lease}, default=lease)
         order = list(steps)
-        return Deadlock(tuple(steps[id] for id in order[order.index(lease) :]))
+        order = order[order.index(lease) :]
+        first = order.index(min(order))
+        return Deadlock(tuple(steps[id] for id in order[first:] + order[:first]))
 
     def held_up(self, work: int) -> _Block | None:
         """What keeps work from ending as long as none of the stuck does; None if nothing does."""
