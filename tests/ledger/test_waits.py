@@ -1,6 +1,7 @@
 """A lease whose program waits for a job lends its seats to that job."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -387,16 +388,14 @@ def test_two_leads_that_need_each_others_seats(yard: Waits) -> None:
     one, two = yard.child(first, weight=2), yard.submit(weight=2)
     assert yard.deadlocks() == []
     yard.wait_for(second, two)
-    words = [
-        f"{first} waits for job {one}, which needs a, held by {first} and {second}; "
-        f"{second} waits for job {two}, which needs a, held by {first} and {second}"
-    ]
-    assert yard.deadlocks() == words
+    words = f"{first} waits for job {one}, which needs a, held by {first} and {second}; "
+    words += f"{second} waits for job {two}, which needs a, held by {first} and {second}"
+    assert yard.deadlocks() == [words]
     assert yard.told_deadlocks() == yard.told_deadlocks()
     assert len(yard.told_deadlocks()) == 1
     assert "headgate limits set 'a' N" in yard.told_deadlocks()[0]
     for id in (first, second, one, two):
-        assert yard.read(lambda ledger, id=id: deadlocks.of(ledger, id)) is not None
+        assert yard.read(partial(deadlocks.of, id=id)) is not None
     yard.do(lambda ledger, id: by_hand.cancel(ledger, id, "by hand"), two)
     assert yard.deadlocks() == []
 

@@ -100,9 +100,9 @@ def put_into_lanes(ledger: Ledger, job: int) -> None:
         ticket = ledger.tx.ticket(id) if lender is not None else None
         if ticket is None or lender is None:
             continue
-        lane = ledger.tx.lane_by_id(ticket.lane)
+        like = ledger.tx.lane_by_id(ticket.lane)._replace(lender=lender, waiting=0)
         ledger.drop_ticket(id)
-        ledger.add_ticket(ticket._replace(lane=ledger.tx.lane(lane._replace(lender=lender))))
+        ledger.add_ticket(ticket._replace(lane=ledger.tx.lane(like)))
 
 
 def _misplaced(ledger: Ledger, job: int) -> int | None:
