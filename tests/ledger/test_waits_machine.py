@@ -6,10 +6,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
+from headgate.core.jobs.job import Spec
 from headgate.core.jobs.states import Word
 from headgate.core.times import Ms
 from headgate.ledger.admission import count_apart
-from headgate.ledger.jobs import waits
+from headgate.ledger.jobs import lifecycle, waits
+from headgate.ledger.jobs.lifecycle import Draft
 from headgate.ledger.queries import deadlocks
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import LeaseRow
@@ -24,6 +26,7 @@ class WaitMachine(JobMachine):
         super().__init__()
         self.waiting: dict[int, tuple[str, int, list[int]]] = {}
         """What is waited for, by number: by whom, under which lease, for which jobs."""
+        self.worker()
 
     @rule(pick=picks, jobs=st.lists(picks, min_size=1, max_size=3))
     def wait(self, pick: int, jobs: list[int]) -> None:
@@ -31,9 +34,22 @@ class WaitMachine(JobMachine):
         leases = self.read(lambda tx: [row.id for row in tx.leases(0, 999)])
         if not leases or not self.known():
             return
+        self._wait(leases[pick % len(leases)], list(dict.fromkeys(self.pick(one) for one in jobs)))
+
+    @rule(pick=picks)
+    def child(self, pick: int) -> None:
+        """A program under some lease submits a job like itself, and begins to wait for it."""
+        leases = self.read(lambda tx: tx.leases(0, 999))
+        if leases:
+            lease = leases[pick % len(leases)]
+            draft = Draft(Spec(("agent",), "/"), lease.key, 0, Ms(0), lease.weight, label="agent")
+            job = self.transact(lambda ledger: lifecycle.submit(ledger, draft))[0]
+            assert isinstance(job, int)
+            self._wait(lease.id, [job])
+
+    def _wait(self, lease: int, ids: list[int]) -> None:
         self.now += 1
-        member, number, lease = self.name("q"), self.names, leases[pick % len(leases)]
-        ids = list(dict.fromkeys(self.pick(one) for one in jobs))
+        member, number = self.name("q"), self.names
 
         def do(ledger: Ledger) -> bool:
             _join(ledger, name=member)
