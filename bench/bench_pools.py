@@ -1,4 +1,4 @@
-"""What a decision and `status` cost with ten thousand pools, as many keys, and twenty thousand jobs.
+"""What a decision and `status` cost with ten thousand pools and keys, and twenty thousand jobs.
 
 A hundred of the pools are patterns. Every pool has learned something, every key was seen, and each
 has two jobs in line. `few` is the same with ten pools and keys: the baseline of the same run.
@@ -40,7 +40,7 @@ def measure(*, tiny: bool = False) -> Iterator[Figure]:
                 city = _City(here, size, jobs, bound)
                 costs.append((city.decision(turns), city.request(turns)))
                 if bound == "host":
-                    yield f"{size:,} pools: `status`", *_status(here, city, tiny=tiny)
+                    yield f"{size:,} pools: `status`", *_status(city, tiny=tiny)
                 city.close()
         for what, few, many in zip(("a decision", "a request that waits"), *costs, strict=True):
             yield (
@@ -50,7 +50,7 @@ def measure(*, tiny: bool = False) -> Iterator[Figure]:
             )
 
 
-def _status(here: Path, city: "_City", *, tiny: bool) -> tuple[str, str]:
+def _status(city: "_City", *, tiny: bool) -> tuple[str, str]:
     command = [str(Path(sys.executable).with_name("headgate")), "--store", city.store.url, "status"]
     times = []
     for _ in range(1 if tiny else 5):

@@ -81,6 +81,7 @@ _STYLES = {
     "usage_again": "green",
     "probed": "cyan",
     "config_refused": "red",
+    "deadlock": "red",
     "lost": "red",
     "notify_failed": "red",
     "overdue": "red",

@@ -1,7 +1,7 @@
 """Wait until jobs have ended; fails if one of them was not done."""
 
-import time
 from argparse import ArgumentParser, Namespace
+from contextlib import closing
 
 from headgate.cli.shared.open_gate import open_anyway, parse_id, print_json, say
 from headgate.core.display import json_shapes, old_json_names
@@ -30,15 +30,12 @@ def run(args: Namespace) -> int:
     """Wait for each."""
     ids = [parse_id(text) for text in args.ids]
     limit = None if args.timeout is None else seconds(parse_duration(args.timeout, "timeout"))
-    deadline = None if limit is None else time.monotonic() + limit
     found = []
-    with open_anyway(args) as gate:
-        for id in ids:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            job = gate.jobs.wait(id, left)
+    with open_anyway(args) as gate, closing(gate.jobs.wait_each(ids, limit)) as jobs:
+        for job in jobs:
             found.append(job)
             if not args.quiet and not args.json:
-                say(f"job {id} is {job.state}" + (f": {job.reason}" if job.reason else ""))
+                say(f"job {job.id} is {job.state}" + (f": {job.reason}" if job.reason else ""))
     if args.json:
         print_json(
             [json_shapes.document(json_shapes.work(job)) for job in found], old_json_names.WORK

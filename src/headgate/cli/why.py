@@ -7,6 +7,7 @@ from headgate.cli.queue import with_output
 from headgate.cli.shared import terminal
 from headgate.cli.shared.open_gate import open_anyway, parse_id, print_json
 from headgate.core.display import json_shapes, old_json_names
+from headgate.core.display.deadlock import Deadlock
 from headgate.core.display.snapshots import AttemptStatus, JobStatus, Past, Running, Waiting
 from headgate.core.key_patterns import matches
 from headgate.core.quantities import show_seconds
@@ -25,6 +26,7 @@ def run(args: Namespace) -> int:
     with open_anyway(args) as gate:
         found = gate.why(id)
         job = gate.job(id)
+        deadlock = gate.deadlock_of(id)
         runs = gate.jobs.attempts(id) if job else ()
         pools = [pool.pool for pool in gate.status().pools]
         if isinstance(found, Running):
@@ -42,7 +44,10 @@ def run(args: Namespace) -> int:
         it = as_json(id, found, job)
         events = found.events if isinstance(found, Past) else None
         print_json(
-            json_shapes.document(json_shapes.history(it, pools, events, runs)), old_json_names.WHY
+            json_shapes.document(
+                json_shapes.history(it, pools, events, runs, deadlock and deadlock.words)
+            ),
+            old_json_names.WHY,
         )
         return 0
     if job is not None and isinstance(found, Past):
@@ -50,8 +55,16 @@ def run(args: Namespace) -> int:
         drawn += ["", *(event_line(event, terminal.pen()) for event in found.events)]
     else:
         drawn = lines(id, found, pools, terminal.pen())
-    terminal.show([*drawn, *_runs(runs, terminal.pen())])
+    terminal.show([*drawn, *_deadlock(deadlock), *_runs(runs, terminal.pen())])
     return 0
+
+
+def _deadlock(found: Deadlock | None) -> list[str]:
+    """Who waits for whom, and what to do about it."""
+    if found is None:
+        return []
+    steps = [f"  {step.words}" for step in found.steps]
+    return ["", "It is in a deadlock:", *steps, f"To end it: {found.advice}"]
 
 
 def _of_job(job: JobStatus, pen: terminal.Pen) -> list[str]:

@@ -18,7 +18,7 @@ SETTINGS = {
 
 FOR_PROGRAMS = {
     "HEADGATE_LEASE": "In every program that headgate starts: by this mark it knows whose seats "
-    "the program uses. A `headgate run` in there shares them. "
+    "the program uses. A `headgate run` in there shares them, and so do jobs that it waits for. "
     "A worker that is started in there has `none`: it belongs to no lease.",
     "HEADGATE_JOB": "In the program of a job: its id.",
     "HEADGATE_ATTEMPT": "In the program of a job: 1 in its first attempt, 2 in its second …",

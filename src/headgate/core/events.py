@@ -31,6 +31,8 @@ EVENTS = {
         "lost": "A job: nobody knows how its last attempt ended, and it is not tried again. "
         "Other work: its process ended without giving its seats back, so they were taken back.",
         "cancelling": "Somebody cancelled it while it ran. It is being ended.",
+        "deadlock": "It waits for work that waits for it, perhaps by way of others. "
+        "None of them goes on by itself. The text names them, and says what to do.",
         "overdue": "It held its seats for longer than `max_hold` of its pool. It is being ended.",
     },
     "Work that is no job: `headgate run`, and programs that ask for seats themselves": {

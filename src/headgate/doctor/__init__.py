@@ -8,6 +8,7 @@ limit_sources      each pool's limit, and where it comes from
 pattern_overlap    which keys two pool names have in common
 overlapping_pools  pools that never limit anything, or match nothing
 timeouts           timeouts that conflict
+deadlocks          work that waits for each other in a circle
 storage            SQLite, the file system, the store's folder
 machine            what this machine and this Python can do
 unmanaged_agents   agents that run without a lease

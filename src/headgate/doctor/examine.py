@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from headgate.core.named_tuple import NamedTuple
 from headgate.doctor import (
+    deadlocks,
     limit_sources,
     machine,
     overlapping_pools,
@@ -21,6 +22,7 @@ Check = Callable[[Facts], Iterable[Finding]]
 _CHECKS: tuple[tuple[str, tuple[Check, ...]], ...] = (
     ("Limits", (limit_sources.check, overlapping_pools.check)),
     ("Timeouts", (timeouts.check,)),
+    ("Waits", (deadlocks.check,)),
     ("Store", (storage.check,)),
     ("Machine", (machine.check,)),
     ("Agents", (unmanaged_agents.check,)),

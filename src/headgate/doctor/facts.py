@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headgate.config import Config, Defaults
 from headgate.core import wall_clock
+from headgate.core.display.deadlock import Deadlock
 from headgate.core.display.snapshots import Status
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms, Seconds, ms
@@ -54,6 +55,7 @@ class Facts(NamedTuple):
     folder: Path | None = None
     """Where its members keep their pipes; None if it could not be opened."""
     seen: StoreContents = StoreContents()
+    deadlocks: tuple[Deadlock, ...] = ()
 
 
 def store_path(url: str) -> Path | None:
@@ -71,7 +73,7 @@ def gather(
         config=config,
         environ=environ,
         url=url,
-        status=_status(MemoryStore(), config, view),
+        status=_look(MemoryStore(), config, view)[0],
         path=path,
     )
     where = show_url(url)
@@ -80,12 +82,13 @@ def gather(
     try:
         store = open_store(url)
         seen = _look_back(store)
-        status = _status(store, config, view)
+        status, deadlocks = _look(store, config, view)
     except HeadgateError as error:
         return facts, [problem("store_unusable", str(error).replace(url, where))]
     work = f"{status.total_running} running, {status.total_waiting} waiting"
     found = ok("store", f"{where}: {work}, {len(seen.keys)} keys seen")
-    return facts._replace(status=status, folder=store.folder, seen=seen), [found]
+    facts = facts._replace(status=status, folder=store.folder, seen=seen, deadlocks=deadlocks)
+    return facts, [found]
 
 
 def _missing(path: Path, where: str) -> Finding:
@@ -95,9 +98,9 @@ def _missing(path: Path, where: str) -> Finding:
     return problem("store_unusable", text, f"make it: mkdir -p '{path.parent}'")
 
 
-def _status(store: Store, config: Config, view: str) -> Status:
+def _look(store: Store, config: Config, view: str) -> tuple[Status, tuple[Deadlock, ...]]:
     with closing(Gate(store, config=_Fixed(config), view=view)) as gate:
-        return gate.status()
+        return gate.status(), gate.deadlocks()
 
 
 class _Fixed(Defaults):

@@ -12,6 +12,7 @@ live_settings      the configuration, followed while it changes
 usage_poller       asks providers for their own count
 process_runtime    all of these, put together
 slot               the wait for seats: `async with gate.slot(…)`, or plain `with`
+wait_for_jobs      the wait for jobs, to which a lease lends its seats meanwhile
 submit_jobs        for those who hand in jobs
 worker_jobs        for workers and runners, who take jobs over and tell how they ended
 plan_ahead         what would become of some work if it were all started now

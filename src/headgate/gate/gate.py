@@ -12,6 +12,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from headgate.core.agents.find_profile import Profile
     from headgate.core.agents.run_limits import JobPolicy
     from headgate.core.answers.answer_rules import Rule
+    from headgate.core.display.deadlock import Deadlock
     from headgate.gate.notification_feed import NotificationFeed
     from headgate.gate.submit_jobs import Jobs
     from headgate.gate.worker_jobs import WorkerJobs
@@ -229,6 +231,18 @@ class Gate:
             lambda ledger: status_and_queue.why(ledger, id, Seconds(time.time()))
         )
 
+    def deadlocks(self) -> "tuple[Deadlock, ...]":
+        """Work that waits for each other in a circle, and will not go on by itself."""
+        from headgate.ledger.queries import deadlocks
+
+        return self._transactor.read(deadlocks.find)
+
+    def deadlock_of(self, id: int) -> "Deadlock | None":
+        """The circle that keeps a piece of work from going on; None if there is none."""
+        from headgate.ledger.queries import deadlocks
+
+        return self._transactor.read(lambda ledger: deadlocks.of(ledger, id))
+
     def job(self, id: int) -> JobStatus | None:
         """What is known of a job; None if there is none with this id."""
         from headgate.ledger.queries import job_queries
@@ -318,8 +332,9 @@ class Gate:
     def jobs(self) -> "Jobs":
         """Durable work."""
         from headgate.gate.submit_jobs import Jobs
+        from headgate.gate.wait_for_jobs import lease_here
 
-        return Jobs(self._runtime, self._view)
+        return Jobs(self._runtime, self._view, partial(lease_here, self._runtime, self._parent))
 
     @property
     def worker_jobs(self) -> "WorkerJobs":

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.core.answers.signals import USAGE, Signal, parse_signal, parse_wait
@@ -169,3 +170,7 @@ class Lease:
         """Show what it is."""
         state = "released" if self._released else "held"
         return f"<Lease {self.id} {self.key or 'host'} {state}>"
+
+
+current_lease: ContextVar[Lease | None] = ContextVar("current_lease", default=None)
+"""The lease of the innermost `with gate.slot` around this thread or task."""

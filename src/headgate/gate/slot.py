@@ -15,7 +15,7 @@ from headgate.errors import (
     WaitTimeoutError,
 )
 from headgate.gate.acquisition import Acquisition
-from headgate.gate.lease import Lease
+from headgate.gate.lease import Lease, current_lease
 from headgate.gate.process_runtime import Runtime
 from headgate.gate.transactions.deliver_outcomes import call_in, running_loop
 from headgate.ledger.admission.admit import Request
@@ -44,6 +44,7 @@ class Slot:
         self._on_wait = on_wait
         self._on_end = on_end
         self._lease: Lease | None = None
+        self._outer: Lease | None = None
         self._task: asyncio.Task[Any] | None = None
         self._cancelling = 0
         self._interrupted = False
@@ -98,6 +99,7 @@ class Slot:
     def __enter__(self) -> Lease:
         """Wait for the seats."""
         self._lease = self.acquire()
+        self._enter(self._lease)
         return self._lease
 
     def __exit__(
@@ -107,8 +109,13 @@ class Slot:
         trace: TracebackType | None,
     ) -> None:
         """Give the seats back."""
+        current_lease.set(self._outer)
         if self._lease is not None:
             self._lease.release()
+
+    def _enter(self, lease: Lease) -> None:
+        self._outer = current_lease.get()
+        current_lease.set(lease)
 
     async def __aenter__(self) -> Lease:
         """Wait for the seats."""
@@ -125,6 +132,7 @@ class Slot:
 
             self._on_end = on_end
         self._lease = await self.acquire_async()
+        self._enter(self._lease)
         if interrupts and self._lease.ended_by is not None:  # before there was any work to end
             self._interrupt()
         return self._lease
@@ -147,6 +155,7 @@ class Slot:
         import asyncio
 
         lease = self._lease
+        current_lease.set(self._outer)
         if lease is None:
             return
         lease.release()

@@ -3,13 +3,12 @@
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headgate.core.display.snapshots import AttemptStatus, JobStatus
 from headgate.core.jobs.job import Spec
-from headgate.core.jobs.states import ENDED
 from headgate.core.key_patterns import NO_KEY, parse_key
 from headgate.core.printable_text import printable
 from headgate.core.quantities import (
@@ -24,6 +23,7 @@ from headgate.core.times import NO_TIME, Ms, Seconds
 from headgate.errors import UsageError
 from headgate.gate.process_runtime import Runtime
 from headgate.gate.transactions.operation import Operation
+from headgate.gate.wait_for_jobs import JobWait
 from headgate.ledger.admission import admit
 from headgate.ledger.jobs import by_hand, lifecycle
 from headgate.ledger.jobs.lifecycle import Draft
@@ -159,7 +159,7 @@ class _Submission(Operation):
 class Jobs:
     """The jobs of a store."""
 
-    def __init__(self, runtime: Runtime, view: str) -> None:
+    def __init__(self, runtime: Runtime, view: str, lease: Callable[[], int]) -> None:
         store = runtime.store
         if store.folder is None:
             raise UsageError(
@@ -167,8 +167,10 @@ class Jobs:
                 "use one in a file: --store sqlite:///path"
             )
         self._store = store
+        self._runtime = runtime
         self._transactor = runtime.transactor
         self._view = view
+        self._lease = lease
 
     @property
     def folder(self) -> "Path":
@@ -225,13 +227,20 @@ class Jobs:
         self._transactor.run(partial(by_hand.retry, id=id))
 
     def wait(self, id: int, timeout: float | None = None) -> JobStatus:
-        """Wait until a job has ended; as it is then, or when the time is up."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        pause = 0.02
-        while (found := self.status(id)).state not in ENDED:
-            left = pause if deadline is None else min(pause, deadline - time.monotonic())
-            if left <= 0:
-                break
-            time.sleep(left)
-            pause = min(0.5, pause * 1.3)
+        """Wait until a job has ended; as it is then, or when the time is up.
+
+        Under a lease (in a `with gate.slot`, or in a program that headgate started), the lease's
+        seats are lent to the job meanwhile.
+        """
+        (found,) = self.wait_each([id], timeout)
         return found
+
+    def wait_each(
+        self, ids: Sequence[int], timeout: float | None = None
+    ) -> Generator[JobStatus, None, None]:
+        """Wait for several jobs: each when it has ended, in the order given."""
+        return JobWait(self._runtime, self._lease(), ids).each(timeout)
+
+    async def wait_async(self, id: int, timeout: float | None = None) -> JobStatus:  # noqa: ASYNC109 - as `wait`
+        """The same as `wait`, without blocking the event loop."""
+        return await JobWait(self._runtime, self._lease(), [id]).one(timeout)

@@ -15,6 +15,7 @@ from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.admission.dry_run import DryRun
+from headgate.ledger.jobs import waits
 from headgate.ledger.jobs.lifecycle import advance, end_job, ids, stand, tell_of
 from headgate.ledger.transaction.ledger import Ledger
 
@@ -89,6 +90,7 @@ def _room(ledger: Ledger, job: Job, key: str, view: str) -> bool:
         weight=job.weight,
         urgency=job.urgency,
         since=job.since,
+        lender=waits.lender_of(ledger, job.id),
         view=view,
     )
     head = admit.head_of(ledger, admit.lane_of(request), job.weight)

@@ -88,7 +88,7 @@ def _hold_pauses(rows: SqlRows, clock: WallClock, now: Ms) -> None:
     before = {(one.pool, one.held): one.until for one in _held_pauses(rows)}
     latest = now + wall_clock.SEEN + _AFTERWARDS
     held = []
-    for row in rows.pool_rows():
+    for row in list(rows.pool_table().rows.values()):
         if row.paused_until is not None and clock.last < row.paused_until < FOREVER:
             until = before.get((row.name, row.paused_until), row.paused_until)
             to = max(row.paused_until, min(until + clock.unseen, latest))
@@ -101,7 +101,7 @@ def _hold_pauses(rows: SqlRows, clock: WallClock, now: Ms) -> None:
 def _let_pauses_end(rows: SqlRows, taken: Ms, now: Ms) -> None:
     """Have pauses end when they should, unless somebody has changed them meanwhile."""
     held = {one.pool: one for one in _held_pauses(rows)}
-    for row in rows.pool_rows() if held else ():
+    for row in list(rows.pool_table().rows.values()) if held else ():
         one = held.get(row.name)
         if one is not None and row.paused_until == one.held:
             until = max(one.until + taken, now + _SOON)

@@ -44,7 +44,7 @@ WORK = (
     *("submitted", "started", "held", "ended", "due"),
     *("attempts", "exit", "pid", "borrows", "last_line"),
 )
-HISTORY = ("pools", "events", "attempt_list")
+HISTORY = ("pools", "events", "attempt_list", "deadlock")
 ATTEMPT = ("number", "key", "started", "ended", "code", "reason", "exit")
 CAPACITY = ("key", "state", "free", "queued", "retry_after", "eta", "reason", "code")
 POOL = (*PoolStatus._fields, "free")
@@ -117,6 +117,7 @@ def history(
     pools: Iterable[str],
     events: Iterable[Event] | None,
     attempts: Iterable[AttemptStatus],
+    deadlock: str | None = None,
 ) -> Json:
     """All about one piece of work; `events` are told of what neither waits nor runs."""
     return {
@@ -124,6 +125,7 @@ def history(
         "pools": list(pools),
         "events": None if events is None else [event(one) for one in events],
         "attempt_list": [_object(ATTEMPT, one._asdict()) for one in attempts],
+        "deadlock": deadlock,
     }
 
 

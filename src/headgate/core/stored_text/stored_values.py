@@ -99,6 +99,22 @@ class Reset(NamedTuple):
     last: int
 
 
+class StoredWait(NamedTuple):
+    """A program under a lease that waits for a job; the member is the process that does."""
+
+    lease: int
+    job: int
+    number: int
+    """Tells apart what one process waits for at the same time."""
+    member: str
+
+
+class ToldDeadlock(NamedTuple):
+    """A deadlock that was told: the ids of its leases, with blanks between."""
+
+    leases: str
+
+
 def _learned(it: Learned) -> bool:
     bounded = 1 <= it.limit <= MOST and 0 <= it.base <= MOST and 0 <= it.probe <= FOREVER
     return bounded and (not it.base or it.limit <= it.base) and 0 <= it.streak <= _STREAK
@@ -142,6 +158,8 @@ RESET = StoredText(FieldLine(Reset, "{} {}"))
 GATED = StoredText(
     FieldLines(Gated, "{}", ","), lambda them: all(is_pattern(it.pool) for it in them)
 )
+WAITS = StoredText(FieldLines(StoredWait, "{} {} {} {}", ","))
+DEADLOCKS = StoredText(FieldLines(ToldDeadlock, "{}", ","))
 _MARK_LINES = FieldLines(StoredSent, "{}={}/{}/{}", ",")
 _MARKS = StoredText(_MARK_LINES, _marks, size=1024)
 

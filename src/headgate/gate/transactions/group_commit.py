@@ -20,7 +20,7 @@ from headgate.gate.transactions.background_thread import Background
 from headgate.gate.transactions.deliver_outcomes import deliver
 from headgate.gate.transactions.operation import Operation, Participant, Retried
 from headgate.ledger import dead_members, job_timers, watch_duty
-from headgate.ledger.admission import admit
+from headgate.ledger.admission import admit, count_apart
 from headgate.ledger.jobs import lifecycle
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import Expected, Tx
@@ -107,7 +107,8 @@ class Transactor:
             self.check_open()
             with self.store.transaction(write=False) as tx:
                 ledger = self._make_ledger(tx)
-                if not dead_members.find_dead(ledger) and not job_timers.due(ledger):
+                dead, late = dead_members.find_dead(ledger), job_timers.due(ledger)
+                if not dead and not late and not count_apart.due(ledger):
                     return do(ledger)
         self.run(_catch_up_on_time)
         return self.look(do)
@@ -317,3 +318,4 @@ def _catch_up_on_time(ledger: Ledger) -> None:
     """Do what was not done because nobody was there: free what the dead held, see to due jobs."""
     dead_members.remove_dead_members(ledger)
     job_timers.tick(ledger)
+    count_apart.count_apart(ledger)

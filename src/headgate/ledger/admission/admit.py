@@ -12,8 +12,9 @@ from headgate.core.stored_text.stored_values import OVERTAKEN, Overtaken
 from headgate.core.times import NO_TIME, Ms, seconds
 from headgate.errors import TooHeavyError
 from headgate.ledger import dead_members
+from headgate.ledger.admission import count_apart
 from headgate.ledger.admission.line_walk import LineWalk
-from headgate.ledger.jobs import lifecycle
+from headgate.ledger.jobs import lifecycle, waits
 from headgate.ledger.learning import apply_signals
 from headgate.ledger.transaction import unreadable
 from headgate.ledger.transaction.ledger import Ledger
@@ -55,6 +56,7 @@ def ask(ledger: Ledger, request: Request) -> int:
     """
     ledger.pool_set.of(request.key)
     apply_signals.tidy(ledger)
+    count_apart.count_apart(ledger)
     lane = lane_of(request)
     head = head_of(ledger, lane, request.weight, request.tokens)
     refuse_too_heavy(head.needs, request.cls, request.weight)
@@ -144,9 +146,10 @@ def settle(ledger: Ledger) -> None:
     lifecycle.pick_up(ledger)
     changes = ledger.changes
     ledger.settled()
-    ledger.blocked = bool(ledger.tx.machines())
-    if not ledger.blocked:
+    ledger.blocked = False
+    if not ledger.tx.machines():
         return
+    count_apart.count_apart(ledger)
 
     gone: set[str] = set()
 
@@ -166,6 +169,7 @@ def settle(ledger: Ledger) -> None:
         outcome.add(decision)
         if isinstance(decision, Granted):
             _grant_ticket(ledger, decision.head, walk.lanes[decision.head.lane])
+    ledger.blocked = bool(outcome.blocked) or ledger.tx.few_lanes() is None
     ledger.settled()  # grants let nobody else in
     if outcome.again or gone:  # seats may have been kept for those who are gone
         ledger.reconsider()
@@ -196,6 +200,8 @@ def next_head(
 
 def make_head(ledger: Ledger, lane: Lane, ticket: Ticket) -> Head:
     """A ticket as the rules see it."""
+    if lane.jobs and lane.lender and not waits.lends(ledger, lane.lender, ticket.id):
+        lane = lane._replace(lender=0)
     head = head_of(ledger, lane, ticket.weight, ticket.tokens, order=ticket.order)
     if not ticket.overtaken:
         return head
@@ -293,7 +299,7 @@ def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: 
         label=request.label,
         marked=int(request.marked),
         granted=ledger.now,
-        chain=(family[0].chain or head.lender) if family else 0,
+        chain=(family[0].chain or _new_chain(ledger, head.lender)) if family else 0,
         lender=head.lender,
         sent=apply_signals.start(ledger, head.id, request.key, head.needs),
         tokens=request.tokens,
@@ -308,3 +314,11 @@ def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: 
         return
     text = f"after {seconds(waited):.1f}s in line" if waited else ""
     ledger.tell("granted", text, work=lease.id, key=lease.key, task=lease.task)
+
+
+def _new_chain(ledger: Ledger, lender: int) -> int:
+    """The chain of a lease that lends for the first time.
+
+    A job that was started again has the id of a lease whose children may still be there.
+    """
+    return ledger.tx.next_id() if ledger.tx.family(lender) else lender

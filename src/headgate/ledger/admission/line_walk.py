@@ -1,20 +1,20 @@
 """Which lanes a pass looks at: those out of which somebody may be let in, not all of them.
 
-There may be ten thousand lanes. After every transaction the line is settled, so only those can be let
-in who wait for something that has changed since (`LineChanges`). A pass looks, in the order of the
-line,
+There may be ten thousand lanes. After every transaction the line is settled, so only those can be
+let in who wait for something that has changed since (`LineChanges`). If there are only a few lanes,
+a pass looks at all of them. If there are many, it looks, in the order of the line,
 
 - at lanes that have another first ticket, and at those which do not follow the usual rules: with a
   lender, with a view, or with a ticket that was overtaken and may have seats kept for it;
 - at the first few lanes of the line: whoever is overtaken there remembers it;
 - and from there on at lanes that need what was freed.
 
-If there are only a few lanes, it looks at all of them. It ends where nothing is left to be had: a pool that has no seat for the lightest work of any class
+It ends where nothing is left to be had: a pool that has no seat for the lightest work of any class
 has none for anybody, and all work of a machine sits in its pool `host`.
 """
 
 from collections.abc import Iterable, Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 
 from headgate.core.admission import next_in_line
 from headgate.core.admission.next_in_line import Closed, Follow, Head, Order, heads_of
@@ -57,26 +57,28 @@ class LineWalk:
             return
         ready: list[Head] = []
         for lane in (*self._apart(), *more):
-            if lane.id not in self.lanes:
-                found = self._first(lane)
-                if isinstance(found, Head):
-                    ready.append(found)
-                elif found is not None:
-                    yield found
+            yield from self._look_at(lane, ready)
         fits = self._any_fits(ready)
         self._wanted = self._scarce(ready)
         if not fits and not self._changes.everywhere and not self._wanted:
             return
-        heapify(ready)
         for bound, lane in self._in_order(front=fits):
             while ready and ready[0].order < bound:
                 yield from self._give(ready)
-            if lane.id not in self.lanes:
-                found = self._first(lane)
-                if isinstance(found, Head):
-                    heappush(ready, found)
+            yield from self._look_at(lane, ready)
         while ready:
             yield from self._give(ready)
+
+    def _look_at(self, lane: Lane, ready: list[Head]) -> Iterator[Closed]:
+        """Have the first ticket of a lane come up in its turn, once."""
+        if lane.id in self.lanes:
+            return
+        self.lanes[lane.id] = lane
+        found = self._follow(lane.id, None)
+        if isinstance(found, Head):
+            heappush(ready, found)
+        elif found is not None:
+            yield Closed(lane.id, found)
 
     def _give(self, ready: list[Head]) -> Iterator[Head]:
         head = heappop(ready)
@@ -90,11 +92,6 @@ class LineWalk:
         changed = [ledger.tx.lane_by_id(id) for id in sorted(self._changes.lanes)]
         found = [lane for lane in changed if lane is not None] + ledger.tx.lanes_apart()
         return [ledger.local(lane) for lane in found]
-
-    def _first(self, lane: Lane) -> Head | Closed | None:
-        self.lanes[lane.id] = lane
-        found = self._follow(lane.id, None)
-        return found if found is None or isinstance(found, Head) else Closed(lane.id, found)
 
     def _any_fits(self, heads: list[Head]) -> bool:
         """Whether any of these has room, or stands aside. If not, a pass lets nobody in."""

@@ -29,6 +29,7 @@ from headgate.core.quantities import priority_class, show_duration
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 from headgate.ledger import release
+from headgate.ledger.jobs import waits
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import Attempt, Lane, LeaseRow, Ticket
 
@@ -79,7 +80,7 @@ def submit(ledger: Ledger, draft: Draft) -> int:
     if draft.hold:
         tell_of(ledger, job, "held", "until somebody releases it")
     else:
-        advance(ledger, job)
+        advance(ledger, job, new=True)
     return id
 
 
@@ -91,7 +92,7 @@ def require(ledger: Ledger, ids: Iterable[int]) -> None:
         raise UsageError(f"bad --after {', '.join(missing[:5])}{more}: there is no such job")
 
 
-def advance(ledger: Ledger, job: Job) -> None:
+def advance(ledger: Ledger, job: Job, *, new: bool = False) -> None:
     """Let a job into the line, unless others have to be done first or have failed."""
     for needed in ledger.tx.needs_of(job.id):
         other = ledger.tx.job(needed)
@@ -107,7 +108,7 @@ def advance(ledger: Ledger, job: Job) -> None:
         ledger.tx.change_job(change(job, JobEvent.WAIT, ledger.now, why))
         tell_of(ledger, job, "queued", why.text)
         return
-    stand(ledger, change(job, JobEvent.ENTER, ledger.now))
+    stand(ledger, change(job, JobEvent.ENTER, ledger.now), new=new)
 
 
 def unmet(other: Job) -> str:
@@ -119,11 +120,20 @@ def _unmet(other: Job) -> Why:
     return Why("dependency", unmet(other))
 
 
-def stand(ledger: Ledger, job: Job) -> None:
-    """Keep a job that is in the line, with a ticket at the place of its priority and age."""
+def stand(ledger: Ledger, job: Job, *, new: bool = False) -> None:
+    """Keep a job that is in the line, with a ticket at the place of its priority and age.
+
+    Nobody can wait for a new job so far, so nobody lends it any seats.
+    """
     cls = priority_class(-job.urgency)
     like = Lane(
-        id=0, machine="", key=job.key, cls=cls, lender=0, view=load(job.spec).view, waiting=0
+        id=0,
+        machine="",
+        key=job.key,
+        cls=cls,
+        lender=0 if new else waits.lender_of(ledger, job.id),
+        view=load(job.spec).view,
+        waiting=0,
     )
     ledger.add_ticket(
         Ticket(

@@ -386,8 +386,7 @@ class Ledger:
         if lease is None:
             return []
         family = self.tx.family(lease.chain) if lease.chain else [lease]
-        lent = any(member.id > lender for member in family)  # to a child, or to its child
-        return [] if lent else family
+        return [] if has_lent(lease, family) else family
 
     def tell(
         self,
@@ -405,6 +404,17 @@ class Ledger:
                 id=0, at=self.now, kind=kind, work=work, key=key, task=task, pool=pool, text=text
             )
         )
+
+
+def has_lent(lease: LeaseRow, family: list[LeaseRow]) -> bool:
+    """Whether a lease has lent its seats: to a child, or to its child. These were let in later.
+
+    A job that a lease waits for may be older than the lease, so ids do not tell.
+    """
+    return any(
+        other.lender == lease.id or (other.granted, other.id) > (lease.granted, lease.id)
+        for other in family
+    )
 
 
 def chain_seats(

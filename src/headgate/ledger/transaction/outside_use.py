@@ -33,6 +33,11 @@ def place(pool: str, machine: str) -> str:
     return f"{HOST}@{machine}" if pool == HOST else pool
 
 
+def pool_at(where: str) -> str:
+    """The pool whose seats are counted in a place."""
+    return HOST if where.startswith(f"{HOST}@") else where
+
+
 def fill(ledger: TransactionContext, use: Use, pool: Pool) -> None:
     """Look up what else is known of a pool."""
     if pool.learned is not None:
@@ -143,8 +148,7 @@ def meter(ledger: TransactionContext, where: str) -> rate_limits.RateMeter:
     found = stored_values.METER.read(ledger.tx.note(name))
     if not isinstance(found, Unreadable):
         return rate_limits.RateMeter() if found is None else found
-    pool = HOST if where.startswith(f"{HOST}@") else where
-    said = (pool, "what its rates were charged", "this minute counts as used up")
+    said = (pool_at(where), "what its rates were charged", "this minute counts as used up")
     return unreadable.found(
         ledger, name, stored_values.METER, said, stored_values.full_meter(ledger.now)
     )
