@@ -242,8 +242,6 @@ def _offset(text: str) -> Ms | None:
 
 def _wait_for_lock(tries: int) -> bool:
     """Wait a moment for another process's transaction to end; a few of them take milliseconds."""
-    import random  # where it is rarely needed
-
     pause = min(0.0002 * (tries + 1), 0.005)
-    time.sleep(pause * (0.5 + random.random()))  # noqa: S311 - only spreads the waiters
+    time.sleep(pause * (0.5 + os.urandom(1)[0] / 256))  # so that they do not all try at once
     return tries * 0.005 < _PATIENCE

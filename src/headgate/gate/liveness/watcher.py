@@ -2,7 +2,8 @@
 
 What that is, the store says (see `ledger/watch_duty.py`): the member on watch looks out for
 everybody on its machine, and a few of the others, its *deputies*, look out for that member. Who
-is neither sleeps until it is woken. Deputies are drawn by lot, anew with every look.
+is neither sleeps until it is woken. Each process draws a lot once: the more wait, the smaller it
+has to be for a deputy.
 """
 
 import os
@@ -48,6 +49,7 @@ class Watcher(Participant):
         self._next = watch_duty.NOTHING
         self._watched: dict[int, str] = {}
         self._wake_fd = -1
+        self._lot = lot()
 
     @property
     def deputy(self) -> bool:
@@ -70,7 +72,7 @@ class Watcher(Participant):
         """Look out for this from now on. Called while no transaction of this process is open."""
         if plan is watch_duty.NOTHING and self.plan is watch_duty.NOTHING:
             return
-        if not plan.on_watch and lot() * plan.crowd >= DEPUTIES:
+        if not plan.on_watch and self._lot * plan.crowd >= DEPUTIES:
             plan = plan._replace(members=frozenset())
         self.plan = plan
         self.due = None if plan.due_in is None else time.monotonic() + seconds(plan.due_in)
