@@ -355,7 +355,8 @@ def test_members_and_their_tickets(store: Store) -> None:
         assert tx.waiting_members("far", "p1", 8) == ["p9"]
         tx.add_ticket(ticket(5, line, member="p2", urgency=50))
         assert tx.waiting_members("m", "p1", 8) == ["p2"]
-        assert tx.waiting_members("m", "p9", 1) == ["p2"], "the last of the line comes first"
+        assert tx.waiting_members("m", "p9", 8)[0] == "p2", "the last of the line comes first"
+        assert tx.waiting_members("m", "p9", 1) == ["p2"]
         assert tx.count_members() == 2
         tx.drop_member("p1")
         tx.drop_member("p1")

@@ -147,7 +147,8 @@ class LineRows(Session):
             lane.machine != machine for lane in self._lanes.values()
         ):
             return []
-        return [str(row[0]) for row in self._ask("waiting_members", besides, most, machine, most)]
+        rows = self._ask("waiting_members", besides, most, machine, most)
+        return [str(row[0]) for row in reversed(rows)]
 
     def tickets_of(self, member: str) -> list[Ticket]:
         return [Ticket._make(row) for row in self._ask("tickets_of", member)]
