@@ -126,7 +126,7 @@ def test_somebody_takes_over_when_the_member_on_watch_is_killed(box: Box) -> Non
 
 
 def test_a_waiter_in_a_crowd_hears_at_once_that_it_was_cancelled(box: Box) -> None:
-    """It sleeps for half a minute if nobody wakes it: who cancels it does."""
+    """It sleeps for a minute if nobody wakes it: who cancels it does."""
     crowd = Crowd(box, 20)
     ids = sorted(row[0] for row in box.rows("ticket"))
     for id, pid in list(zip(ids, crowd.pids(), strict=True))[5:8]:

@@ -55,7 +55,7 @@ _TICK = Seconds(1)
 """How often the member on watch looks at everything."""
 _NEWS = Seconds(0.1)
 """How soon after that it does so again for those who have just come."""
-_REST = Seconds(30)
+_REST = Seconds(60)
 """How long the others may sleep when nobody wakes them: only lost messages make them look."""
 _APART = Seconds(0.1)
 """How far apart the looks of all of them together are, if any of them look more often."""
