@@ -255,7 +255,10 @@ class Runtime:
         if ended and not self.watcher.plan.on_watch:  # one of its deputies takes over
             self._next_look = min(self._next_look, now + _TURNS * lot())
         elif ended or (self.attentive and now >= self._next_look):
-            self._catch_up(fully=True)
+            self._next_look = math.inf
+            # Who is neither on watch nor a deputy only makes sure that it was not forgotten.
+            only_itself = not (self._looks_each_second or self.watcher.deputy)
+            self._catch_up(fully=self.waiting_and_held.curious or not only_itself)
         elif self._called:
             self._catch_up(fully=False)
         if self.attentive:
@@ -268,10 +271,14 @@ class Runtime:
             self.transactor.try_again()
         self.watcher.bring_up_to_date()
 
+    @property
+    def _looks_each_second(self) -> bool:
+        return self.watcher.plan.on_watch or self.membership.on_call is not None
+
     def _pause(self) -> Seconds:
         """After how long to look at everything, though nobody called."""
         plan = self.watcher.plan
-        if plan.on_watch or self.membership.on_call is not None:
+        if self._looks_each_second:
             return _TICK
         pause = max(_TICK if self.waiting_and_held.curious else _REST, plan.crowd * _APART)
         if self.watcher.deputy:  # together they look once a second or two
@@ -293,7 +300,6 @@ class Runtime:
             self.transactor.run(partial(_tidy, dead=found.dead))
         if fully:
             self._last_look = time.monotonic()
-            self._next_look = math.inf
         if self.watcher.plan.on_watch:
             self._next_look = min(self._next_look, self._last_look + (_TICK if fully else _NEWS))
         if fully and self.watcher.plan.on_watch:
