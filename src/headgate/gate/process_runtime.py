@@ -235,6 +235,7 @@ class Runtime:
         """What the background thread does when it wakes up."""
         self._called = self.watcher.called(ready) or self._called
         ended = self.watcher.ended(ready)
+        again = time.monotonic() + _TICK
         try:
             self._see_to_it(ended=ended)
             self._gone_since = 0.0
@@ -242,8 +243,10 @@ class Runtime:
             self._gone_since = self._gone_since or time.monotonic()
             if time.monotonic() - self._gone_since > _GONE:
                 self._give_up(error)
+            self._next_look = min(self._next_look, again)
             time.sleep(_TICK / 10)
         except StoreError:  # what runs goes on, and the next turn tries again
+            self._next_look = min(self._next_look, again)
             time.sleep(_TICK / 10)
 
     def _see_to_it(self, *, ended: bool) -> None:
