@@ -51,6 +51,7 @@ class Acquisition(Operation):
         """Why nobody wants it any more."""
         self.waits = False
         self._wait = wait
+        self.impatient = not wait
         self._settled = told
         self._spot: Waiting | None = None
         self._said: object = None

@@ -16,13 +16,11 @@ from headgate.errors import CancelledWorkError
 from headgate.gate.acquisition import Acquisition, Grant
 from headgate.gate.lease import Lease, LeaseOwner
 from headgate.gate.transactions.operation import Operation, Participant
-from headgate.ledger import dead_members
 from headgate.ledger.queries import status_and_queue
-from headgate.ledger.queries.positions_and_etas import Survey
 from headgate.ledger.transaction.ledger import Ledger
 
 _CURIOUS = 500
-"""How many of those who wait longest hear of their new position within a second."""
+"""How many of those who wait longest hear of their new position."""
 
 
 class Changes(NamedTuple):
@@ -33,8 +31,6 @@ class Changes(NamedTuple):
     ends: list[tuple[Lease, str]]
     spots: list[tuple[Acquisition, Waiting]]
     """Where those stand who want to know."""
-    stuck: bool
-    """Whether anyone waits who need not."""
 
 
 class WaitingAndHeld(Participant):
@@ -43,6 +39,8 @@ class WaitingAndHeld(Participant):
     def __init__(self, me: str, owner: LeaseOwner, nudge: Callable[[], None]) -> None:
         self.waiting: dict[int, Acquisition] = {}
         self.leases: dict[int, Lease] = {}
+        self.curious = False
+        """Whether somebody here wants to know how its place in the line changes."""
         self._me = me
         self._owner = owner
         self._nudge = nudge
@@ -71,6 +69,7 @@ class WaitingAndHeld(Participant):
                     self._give(one, one.grant)
                 elif one.waits:
                     self.waiting[one.id] = one
+                    self.curious = self.curious or one.on_wait is not None
         for one, grant in self._granted:
             self._give(one, grant)
         return [one for one, _ in self._granted]
@@ -112,10 +111,9 @@ class WaitingAndHeld(Participant):
             one.fail(error)
         return waiting
 
-    def look_up(self, ledger: Ledger, *, attentive: bool) -> Changes:
-        """Find out what others did; nothing is changed."""
+    def look_up(self, ledger: Ledger, *, spots: bool) -> Changes:
+        """Find out what others did, and perhaps where who waits stands; nothing is changed."""
         mine = {lease.id: lease for lease in ledger.tx.leases_of(self._me)}
-        spots, stuck = self._spots(ledger) if attentive else ([], False)
         return Changes(
             granted=[
                 (one, one.look_up_grant(ledger))
@@ -128,8 +126,7 @@ class WaitingAndHeld(Participant):
                 for id, row in mine.items()
                 if row.cancel and id in self.leases
             ],
-            spots=spots,
-            stuck=stuck,
+            spots=self._spots(ledger) if spots and self.curious else [],
         )
 
     def take_in(self, changes: Changes) -> list[Acquisition]:
@@ -150,17 +147,14 @@ class WaitingAndHeld(Participant):
         gone = [one for id, one in self.waiting.items() if id not in left and id not in mine]
         return [(one, _last_words(ledger, one.id)) for one in gone]
 
-    def _spots(self, ledger: Ledger) -> tuple[list[tuple[Acquisition, Waiting]], bool]:
-        """Where those stand who want to know, and whether anyone waits who need not."""
-        survey = Survey(ledger)
+    def _spots(self, ledger: Ledger) -> list[tuple[Acquisition, Waiting]]:
+        """Where those stand who want to know."""
         curious = list(
             islice((one for one in self.waiting.values() if one.on_wait is not None), _CURIOUS)
         )
+        self.curious = bool(curious)
         spots = status_and_queue.waiting(ledger, [one.id for one in curious], Seconds(time.time()))
-        stuck = survey.stuck or bool(
-            dead_members.find_dead(ledger)
-        )  # who keeps watch may have been stopped
-        return [(one, spots[one.id]) for one in curious if one.id in spots], stuck
+        return [(one, spots[one.id]) for one in curious if one.id in spots]
 
 
 def _last_words(ledger: Ledger, id: int) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from headgate.gate.liveness.preload_modules import Preloader
 
 _OLD = 3600
+_SOME = 50
 _ID = r"[0-9A-Za-z_-]{1,64}"
 
 
@@ -99,12 +100,17 @@ class PipeRegistry:
         self.marked_programs.pop(member, None)
 
     def _clear_up(self) -> None:
-        """Remove pipes that nobody has open; their owners died before they could."""
-        for entry in os.scandir(self.folder):
-            member, _, kind = entry.name.partition(".")
+        """Remove pipes that nobody has open; their owners died before they could.
+
+        Of many only some are looked at: the next who come look at others.
+        """
+        names = [name for name in os.listdir(self.folder) if name.endswith(".life")]  # noqa: PTH208
+        start = int.from_bytes(os.urandom(4), "big") % max(1, len(names) - _SOME + 1)
+        for name in names[start : start + _SOME]:
+            member = name.removesuffix(".life")
             with suppress(OSError):
-                old = time.time() - entry.stat().st_mtime > _OLD
-                if kind == "life" and old and not self.alive(member):
+                old = time.time() - self._path(member, "life").stat().st_mtime > _OLD
+                if old and not self.alive(member):
                     self.forget(member)
 
     def wake(self, member: str) -> None:

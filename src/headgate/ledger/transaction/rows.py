@@ -273,8 +273,8 @@ class Tx(Protocol):
     def set_overtaken(self, id: int, overtaken: str) -> None:
         """Remember where and when a ticket was overtaken."""
 
-    def waiting_member(self, machine: str, besides: str) -> str:
-        """Some other member of this machine with a ticket; empty if there is none."""
+    def waiting_members(self, machine: str, besides: str, most: int) -> list[str]:
+        """Some other members of this machine with tickets: the last of each line first."""
 
     def tickets_of(self, member: str) -> list[Ticket]:
         """A member's tickets."""
@@ -332,6 +332,9 @@ class Tx(Protocol):
 
     def drop_member(self, id: str) -> None:
         """Forget a member."""
+
+    def count_members(self) -> int:
+        """How many members there are."""
 
     def members(self) -> list[Member]:
         """All members."""
