@@ -49,6 +49,8 @@ from headgate.store.base import Store
 
 _PATIENCE = Seconds(3)
 _TICK = Seconds(1)
+_RENEWAL = Seconds(30)
+"""How often a member looks whether its pipes are still there, if nobody tells it before."""
 _GONE = Seconds(10)
 """After which a store whose file is gone is not expected back."""
 _OPEN: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
@@ -86,6 +88,7 @@ class Runtime:
         self._called = False
         self._next_tick = 0.0
         self._next_retry = 0.0
+        self._next_renewal = time.monotonic() + _RENEWAL
         self._gone_since = 0.0
         _OPEN.add(self)
 
@@ -213,6 +216,7 @@ class Runtime:
             self.waiting_and_held.next_deadline(),
             self.watcher.due,
             self.poller.next(),
+            self._next_renewal if self.membership.joined else None,
             max(self._next_tick, soon) if self.attentive else None,
             max(self._next_retry, soon) if self.transactor.postpones else None,
         )
@@ -239,7 +243,11 @@ class Runtime:
         if ended or self.watcher.is_due():
             self.transactor.run(_tidy)
         now = time.monotonic()
-        if self._called or (self.attentive and now >= self._next_tick):
+        looks = self._called or (self.attentive and now >= self._next_tick)
+        if looks or now >= self._next_renewal:
+            self._next_renewal = now + _RENEWAL
+            self.registry.renew()
+        if looks:
             self._called = False
             self._next_tick = now + _TICK
             if self._catch_up():

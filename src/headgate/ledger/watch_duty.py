@@ -69,7 +69,7 @@ def what_to_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchList:
         members = frozenset(row.id for row in ledger.tx.members()) - {me}
         due_in = _due_in(ledger)
         return WatchList(on_watch=True, members=members, due_in=due_in, polls=polls(ledger))
-    vacant = not (current and ledger.liveness.listening(current))
+    vacant = not (current and ledger.listening(current))
     members = frozenset() if vacant else frozenset({current})
     wanted = polls(ledger)
     keyless = frozenset(name for name in wanted if _lacked_key(ledger, name))

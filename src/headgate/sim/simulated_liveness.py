@@ -48,10 +48,10 @@ class SimulatedLiveness:
             if member.id not in self._life and self.marks.isdisjoint(marks())
         ]
 
-    def listening(self, member: str) -> bool:
+    def listening(self, member: str, _: object = None) -> bool:
         """Whether the member's own process is there."""
         return member in self._wake
 
-    def alive(self, member: str) -> bool:
+    def alive(self, member: str, _: object = None) -> bool:
         """Whether anything that inherited the member's life still runs."""
         return member in self._life

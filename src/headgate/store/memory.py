@@ -316,6 +316,9 @@ class _Rows(MemoryJobRows):
     def drop_member(self, id: str) -> None:
         self._pop(self._members, id)
 
+    def member(self, id: str) -> Member | None:
+        return self._members.get(id)
+
     def members(self) -> list[Member]:
         return sorted(self._members.values(), key=lambda row: (row.joined, row.id))
 

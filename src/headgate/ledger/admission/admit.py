@@ -168,7 +168,7 @@ def next_head(
         return NO_WORKER
     while rows := ledger.tx.page(lane.id, after, 1):
         ticket = rows[0]
-        if lane.jobs or ledger.liveness.listening(ticket.member):
+        if lane.jobs or ledger.listening(ticket.member):
             return make_head(ledger, lane, ticket)
         lost(ticket.member)
         after = ticket.order

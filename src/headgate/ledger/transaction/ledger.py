@@ -184,9 +184,17 @@ class Ledger:
             self._workers = [
                 row.id
                 for row in self.tx.members()
-                if row.works and row.machine == self.machine and self.liveness.listening(row.id)
+                if row.works and row.machine == self.machine and self.listening(row.id)
             ]
         return self._workers
+
+    def listening(self, member: str) -> bool:
+        """Whether a member's own process is there."""
+        return self.liveness.listening(member, self.tx.member)
+
+    def alive(self, member: str) -> bool:
+        """Whether anything that inherited a member's life still runs."""
+        return self.liveness.alive(member, self.tx.member)
 
     def add_ticket(self, ticket: Ticket) -> None:
         """Put a ticket into its lane."""
