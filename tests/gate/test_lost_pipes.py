@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.gate.test_watch import stop
 from tests.support import HEADGATE, Box, Program, gone, until
 
 pytestmark = pytest.mark.usefixtures("steady")
@@ -127,7 +128,7 @@ def test_a_waiter_without_its_pipes_keeps_its_place(one: Box) -> None:
 def test_a_stopped_holder_keeps_its_seat_without_its_pipes(one: Box) -> None:
     """It cannot make them anew before it goes on; nobody takes that for its end."""
     holder = one.holder()
-    holder.send(signal.SIGSTOP)
+    stop(one, holder)
     remove(one)
     waiter = one.waiter()
     assert waiter.silent(for_seconds=2.5)
