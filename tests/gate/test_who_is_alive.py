@@ -7,6 +7,7 @@ with the reason, and a test sees to it that no other situation is left out.
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -159,6 +160,14 @@ class FolderStage:
         self._spoil([self.folder / f"{id}.{kind}" for kind in ("life", "wake")], situation)
         return member, [mark]
 
+    def stop(self, member: Member) -> None:
+        """Stop a member's process."""
+        os.kill(member.pid, signal.SIGSTOP)
+
+    def go_on(self, member: Member) -> None:
+        """Let it go on."""
+        os.kill(member.pid, signal.SIGCONT)
+
     def _spoil(self, pipes: list[Path], situation: str) -> None:
         """Do to a member's pipes what people do to files."""
         if "folder was removed" in situation:
@@ -219,6 +228,14 @@ class SimulatedStage:
     def __init__(self, _: Path) -> None:
         self.liveness = SimulatedLiveness("somebody")
 
+    def stop(self, member: Member) -> None:
+        """A process is stopped."""
+        self.liveness.stopped_members.add(member.id)
+
+    def go_on(self, member: Member) -> None:
+        """It goes on."""
+        self.liveness.stopped_members.discard(member.id)
+
     def close(self) -> None:
         """Nothing is left."""
 
@@ -268,6 +285,59 @@ def test_everybody_answers_alike_who_is_alive(stage: Stage, situation: str) -> N
     # The kernel closes the pipes of a process a moment after it can be waited for.
     until(lambda: ask(stage.liveness, member, marks) == ANSWERS[situation])
     assert ask(stage.liveness, member, marks) == ANSWERS[situation]
+
+
+@pytest.mark.parametrize("stage", ["folder", "simulated"], indirect=True)
+def test_everybody_answers_alike_who_is_stopped(stage: FolderStage | SimulatedStage) -> None:
+    """A process in SIGSTOP is, one that goes on is not."""
+    member, _ = stage.bring("lives")
+
+    def stopped() -> bool | None:
+        return stage.liveness.stopped(member.id, lambda _: member)
+
+    assert stopped() is False
+    stage.stop(member)
+    until(stopped)
+    stage.go_on(member)
+    until(lambda: stopped() is False)
+
+
+def test_who_cannot_be_seen_is_neither_stopped_nor_not(tmp_path: Path) -> None:
+    """Nobody knows of a process in another container, or of one whose row is gone."""
+    stage = FolderStage(tmp_path)
+    member, _ = stage.bring("is out of sight, and its pipes were removed")
+    assert stage.liveness.stopped(member.id, lambda _: member) is None
+    assert stage.liveness.stopped(member.id, lambda _: None) is None
+    stage.close()
+
+
+def test_what_was_begun_is_told_by_the_pipe(tmp_path: Path) -> None:
+    """Of each lease by itself, until it is given back; and by a new pipe as by the first."""
+    asks, tells = PipeRegistry(tmp_path), PipeRegistry(tmp_path)
+    asks.join()
+    tells.join()
+    assert tells.begin(7)
+    assert [asks.has_begun(tells.me, lease) for lease in (6, 7, 8)] == [False, True, False]
+    for pipe in tmp_path.iterdir():
+        pipe.unlink()
+    assert asks.has_begun(tells.me, 6)  # nobody knows
+    tells.renew()
+    assert [asks.has_begun(tells.me, lease) for lease in (6, 7, 8)] == [False, True, False]
+    tells.end(7)
+    assert not asks.has_begun(tells.me, 7)
+    tells.leave(remove=True)
+    asks.leave(remove=True)
+
+
+def test_of_an_owner_that_does_not_tell_everything_may_have_begun(tmp_path: Path) -> None:
+    """Version 0.1.0 locks nothing."""
+    asks = PipeRegistry(tmp_path)
+    asks.join()
+    os.mkfifo(tmp_path / "0123456789ab.life")
+    pipe = os.open(tmp_path / "0123456789ab.life", os.O_RDONLY | os.O_NONBLOCK)
+    assert asks.has_begun("0123456789ab", 6)
+    os.close(pipe)
+    asks.leave(remove=True)
 
 
 @pytest.mark.parametrize("stage", STAGES, indirect=True)

@@ -35,6 +35,7 @@ from headgate.gate.lease import Lease
 from headgate.gate.live_settings import Settings
 from headgate.gate.liveness.member_pipes import LocalRegistry, MemberRegistry, PipeRegistry
 from headgate.gate.liveness.membership import Membership
+from headgate.gate.liveness.take_back import IdleLeases
 from headgate.gate.liveness.watcher import Watcher
 from headgate.gate.transactions.background_thread import Background
 from headgate.gate.transactions.deliver_outcomes import deliver, running_loop
@@ -42,7 +43,7 @@ from headgate.gate.transactions.group_commit import CLOSED, Transactor
 from headgate.gate.transactions.operation import About, Operation, Retried
 from headgate.gate.usage_poller import Poller
 from headgate.gate.waiting_and_held import Changes, WaitingAndHeld
-from headgate.ledger import dead_members, release, watch_duty
+from headgate.ledger import dead_members, idle_leases, release, watch_duty
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import Expected, Tx
 from headgate.store.base import Store
@@ -83,6 +84,7 @@ class Runtime:
             self.waiting_and_held,
             self.watcher,
         )
+        self._idle_leases = IdleLeases()
         self._settings = settings
         self._uid = ""
         self._called = False
@@ -122,6 +124,7 @@ class Runtime:
         A plain thread waits until it is done; an event loop does not.
         """
         self.waiting_and_held.forget(lease.id)
+        self.registry.end(lease.id)
         operation = _OfLease(lease, lambda ledger: release.release(ledger, lease.id))
         if self.store.instant or running_loop() is not None:
             self.transactor.submit(operation)
@@ -130,6 +133,17 @@ class Runtime:
         operation.told = lambda _: done.set()
         self.transactor.submit(operation)
         done.wait()
+
+    def begins(self, asked: Acquisition) -> bool:
+        """Whether work may begin with what was granted; False if the store has to be asked first.
+
+        It has to if that comes late: this process may have been stopped since, and others may have
+        been given its seats.
+        """
+        if asked.lease is None or asked.grant is None:
+            return True
+        told = self.registry.begin(asked.lease.id)
+        return told and self.store.now() - asked.grant.granted < idle_leases.LATE
 
     def report(self, lease: Lease, do: Callable[[Ledger], object]) -> None:
         """Have something of a lease kept as soon as the store can be written; does not wait."""
@@ -256,6 +270,8 @@ class Runtime:
                 from headgate.gate.liveness import max_hold
 
                 max_hold.end_orphans(self.transactor, self.registry)
+            if self.watcher.plan.on_watch or self.watcher.plan.unseen:
+                self._idle_leases.take_back(self.transactor)
         if self.attentive:
             self.poller.start_due()
         if self.transactor.postpones and now >= self._next_retry:
@@ -267,6 +283,8 @@ class Runtime:
         """Learn what others did for this process; True if something needs a transaction."""
         changes, plan, told = self.transactor.look(self._take_in_changes)
         deliver(told)
+        for returned in changes.returned:
+            self.transactor.submit(returned)
         for one, spot in changes.spots:
             one.tell_soon(spot)
         for lease, why in changes.ends:

@@ -33,6 +33,8 @@ class WatchList(NamedTuple):
     """Pools whose usage is to be read, and in how many milliseconds."""
     keyless: frozenset[str] = frozenset()
     """Those of them about which the last to ask could not, for want of the key."""
+    unseen: bool = False
+    """Whether the member on watch cannot be seen from here: it may be stopped."""
 
 
 NOTHING = WatchList()
@@ -69,11 +71,14 @@ def what_to_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchList:
         members = frozenset(row.id for row in ledger.tx.members()) - {me}
         due_in = _due_in(ledger)
         return WatchList(on_watch=True, members=members, due_in=due_in, polls=polls(ledger))
-    vacant = not (current and ledger.listening(current))
+    stopped = ledger.stopped(current) if current else None
+    vacant = not (current and ledger.listening(current)) or bool(stopped)
     members = frozenset() if vacant else frozenset({current})
     wanted = polls(ledger)
     keyless = frozenset(name for name in wanted if _lacked_key(ledger, name))
-    return WatchList(vacant=vacant, members=members, polls=wanted, keyless=keyless)
+    return WatchList(
+        vacant=vacant, members=members, polls=wanted, keyless=keyless, unseen=stopped is None
+    )
 
 
 def _lacked_key(ledger: Ledger, name: str) -> bool:

@@ -17,6 +17,7 @@ from headgate.store.pipe_has_reader import has_reader
 _BOOT = re.compile(r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}")
 """What `machine_id` tells of a boot; what it falls back to is the name of a machine."""
 _STATE, _THREADS = 0, 17
+_CGROUPS = Path("/sys/fs/cgroup")
 
 
 def in_sight(member: Member) -> bool:
@@ -45,6 +46,39 @@ def is_running(member: Member) -> bool | None:
     if not started or not member.started:  # hidden from us, or of a version that did not tell
         return None
     return started == member.started
+
+
+def is_stopped(member: Member) -> bool | None:
+    """Whether a member's process is stopped, or its container is paused; None if unseen."""
+    fields = process_fields(member.pid) if in_sight(member) else []
+    if not fields:
+        return None
+    return fields[_STATE] in "Tt" or _is_frozen(member.pid)
+
+
+def _is_frozen(pid: int) -> bool:
+    """Whether the control group of a process is frozen, where that can be read."""
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    except OSError:
+        return False
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        group = path[1:]  # empty for the root, which cannot be frozen
+        if group and not controllers:
+            places = (_CGROUPS / group, _CGROUPS / "unified" / group)
+            if any("frozen 1" in _read(place / "cgroup.events") for place in places):
+                return True
+        elif group and "freezer" in controllers.split(","):
+            return _read(_CGROUPS / "freezer" / group / "freezer.state").strip() == "FROZEN"
+    return False
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 def is_listening(folder: Path, member: Member) -> bool:

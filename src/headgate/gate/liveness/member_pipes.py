@@ -19,6 +19,7 @@ pipes anew. Who can neither be seen to live nor be known to have ended counts as
 import os
 import re
 import stat
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -26,11 +27,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headgate.errors import StoreUnavailableError
+from headgate.gate.liveness import begun_leases
 from headgate.gate.liveness.open_pipes import pipe_of, readers
 from headgate.gate.liveness.process_marks import carriers
 from headgate.ledger.transaction.rows import FindMember, Member
 from headgate.store.pipe_has_reader import has_reader
-from headgate.store.process_of_member import in_sight, is_running
+from headgate.store.process_of_member import in_sight, is_running, is_stopped
 
 if TYPE_CHECKING:
     from headgate.gate.liveness.preload_modules import Preloader
@@ -51,6 +53,9 @@ class PipeRegistry:
         """Members kept alive only by programs that carry their mark, and those programs."""
         self._lost: dict[str, str] = {}
         """Where those are woken whose pipes were removed."""
+        self._begun: set[int] = set()
+        self._marking = threading.Lock()
+        """Held while leases are marked as begun, in the pipe that may just be made anew."""
         self._life = -1
         self._wake = -1
         self._preloader: Preloader | None = None
@@ -88,6 +93,9 @@ class PipeRegistry:
         fd = -1
         try:
             fd = os.open(new, _MODES[kind])
+            if kind == "life":
+                for lease in (*self._begun, begun_leases.TELLS):
+                    begun_leases.mark(fd, lease)
             new.rename(self._path(self.me, kind))
         except OSError:
             if fd >= 0:
@@ -99,7 +107,7 @@ class PipeRegistry:
     def renew(self) -> None:
         """Make the pipes anew whose files are gone: others look for them in vain."""
         for kind, fd in (("life", self._life), ("wake", self._wake)):
-            with suppress(OSError):  # then others go on asking after this process
+            with self._marking, suppress(OSError):  # then others go on asking after this process
                 if fd >= 0 and not self._is_at(self._path(self.me, kind), fd):
                     new = self._make(kind)
                     os.dup2(new, fd, inheritable=False)
@@ -110,6 +118,21 @@ class PipeRegistry:
             return os.path.samestat(path.lstat(), os.fstat(fd))
         except FileNotFoundError:
             return False
+
+    def begin(self, lease: int) -> bool:
+        """Tell others that a lease is being used; False if they cannot be told."""
+        with self._marking:
+            self._begun.add(lease)
+            if begun_leases.mark(self._life, lease):
+                return True
+            begun_leases.unmark(self._life, begun_leases.TELLS)
+            return False
+
+    def end(self, lease: int) -> None:
+        """A lease is not used any more."""
+        with self._marking:
+            self._begun.discard(lease)
+            begun_leases.unmark(self._life, lease)
 
     @property
     def wake_fd(self) -> int:
@@ -184,6 +207,23 @@ class PipeRegistry:
         if row is not None and self._lives(row, "life", told=told):
             return True
         return bool(readers({f"{member}.life"}))
+
+    def stopped(self, member: str, find: FindMember, /) -> bool | None:
+        """Whether the member's process is stopped; None if it cannot be seen."""
+        if member == self.me:
+            return False
+        row = find(member)
+        return None if row is None else is_stopped(row)
+
+    def has_begun(self, member: str, lease: int, /) -> bool:
+        """Whether the member may have begun to use a lease."""
+        pipe = None if member == self.me else self.watch(member)
+        if pipe is None:
+            return True
+        try:
+            return begun_leases.is_marked(pipe, lease)
+        finally:
+            os.close(pipe)
 
     def users(self, member: str) -> list[int]:
         """The processes that keep a member alive, other than its own and those who look."""
@@ -296,6 +336,21 @@ class LocalRegistry:
     def alive(self, member: str, _: object = None, /) -> bool:
         """Whether the member's gate is open."""
         return member in _AT_HOME
+
+    def stopped(self, member: str, _: object = None, /) -> bool:
+        """Nobody here is stopped while another is not."""
+        return False
+
+    def has_begun(self, member: str, lease: int, /) -> bool:
+        """Whoever was granted something here has it."""
+        return True
+
+    def begin(self, lease: int) -> bool:
+        """Nobody has to be told."""
+        return True
+
+    def end(self, lease: int) -> None:
+        """Nobody has to be told."""
 
     def users(self, member: str) -> list[int]:
         """No program of its own."""

@@ -5,6 +5,7 @@ it lets nobody in any more; what it then says of those who wait is what they wou
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from headgate.core.admission import next_in_line, seats
 from headgate.core.admission.next_in_line import Granted, Head, Order, PassOutcome
@@ -95,7 +96,9 @@ class DryRun:
         """Go through the line once; whether anybody would be let in."""
         self.outcome = outcome = PassOutcome()
         lanes = [id for id in self.lanes if id > 0 or self._new.get(id, _NOBODY).heads]
-        for decision in next_in_line.decisions(lanes, self.use, self._ledger.now, self._follow):
+        there = partial(admit.absent, self._ledger)
+        now, follow = self._ledger.now, self._follow
+        for decision in next_in_line.decisions(lanes, self.use, now, follow, there):
             outcome.add(decision)
             if isinstance(decision, Granted):
                 head = decision.head

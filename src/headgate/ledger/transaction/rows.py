@@ -394,3 +394,9 @@ class Liveness(Protocol):
 
     def alive(self, member: str, find: FindMember, /) -> bool:
         """Whether anything that inherited a member's life still runs."""
+
+    def stopped(self, member: str, find: FindMember, /) -> bool | None:
+        """Whether a member's process is stopped, as by Ctrl-Z; None if it cannot be seen."""
+
+    def has_begun(self, member: str, lease: int, /) -> bool:
+        """Whether a member may have begun to use a lease; False only if it certainly has not."""
