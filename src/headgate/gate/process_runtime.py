@@ -37,6 +37,7 @@ from headgate.gate.lease import Lease
 from headgate.gate.live_settings import Settings
 from headgate.gate.liveness.member_pipes import LocalRegistry, MemberRegistry, PipeRegistry
 from headgate.gate.liveness.membership import Membership
+from headgate.gate.liveness.take_back import IdleLeases
 from headgate.gate.liveness.watcher import DEPUTIES, Watcher, lot
 from headgate.gate.transactions.background_thread import Background
 from headgate.gate.transactions.deliver_outcomes import deliver, running_loop
@@ -44,7 +45,7 @@ from headgate.gate.transactions.group_commit import CLOSED, Transactor
 from headgate.gate.transactions.operation import About, Operation, Retried
 from headgate.gate.usage_poller import Poller
 from headgate.gate.waiting_and_held import Changes, WaitingAndHeld
-from headgate.ledger import dead_members, release, watch_duty
+from headgate.ledger import dead_members, idle_leases, release, watch_duty
 from headgate.ledger.queries.positions_and_etas import Survey
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import Expected, Tx
@@ -61,6 +62,8 @@ _APART = Seconds(0.1)
 """How far apart the looks of all of them together are, if any of them look more often."""
 _TURNS = Seconds(0.05)
 """Within which the deputies of a member that ended on watch look, one after the other."""
+_RENEWAL = Seconds(30)
+"""How often a member looks whether its pipes are still there, if nobody tells it before."""
 _GONE = Seconds(10)
 """After which a store whose file is gone is not expected back."""
 _OPEN: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
@@ -93,12 +96,14 @@ class Runtime:
             self.waiting_and_held,
             self.watcher,
         )
+        self._idle_leases = IdleLeases()
         self._settings = settings
         self._uid = ""
         self._called = False
         self._next_look = math.inf
         self._last_look = 0.0
         self._next_retry = 0.0
+        self._next_renewal = time.monotonic() + _RENEWAL
         self._gone_since = 0.0
         _OPEN.add(self)
 
@@ -132,6 +137,7 @@ class Runtime:
         A plain thread waits until it is done; an event loop does not.
         """
         self.waiting_and_held.forget(lease.id)
+        self.registry.end(lease.id)
         operation = _OfLease(lease, lambda ledger: release.release(ledger, lease.id))
         if self.store.instant or running_loop() is not None:
             self.transactor.submit(operation)
@@ -140,6 +146,17 @@ class Runtime:
         operation.told = lambda _: done.set()
         self.transactor.submit(operation)
         done.wait()
+
+    def begins(self, asked: Acquisition) -> bool:
+        """Whether work may begin with what was granted; False if the store has to be asked first.
+
+        It has to if that comes late: this process may have been stopped since, and others may have
+        been given its seats.
+        """
+        if asked.lease is None or asked.grant is None:
+            return True
+        told = self.registry.begin(asked.lease.id)
+        return told and self.store.now() - asked.grant.granted < idle_leases.LATE
 
     def report(self, lease: Lease, do: Callable[[Ledger], object]) -> None:
         """Have something of a lease kept as soon as the store can be written; does not wait."""
@@ -226,6 +243,7 @@ class Runtime:
             self.waiting_and_held.next_deadline(),
             self.watcher.due,
             self.poller.next(),
+            self._next_renewal if self.membership.joined else None,
             max(self._next_look, soon) if self.attentive else None,
             max(self._next_retry, soon) if self.transactor.postpones else None,
         )
@@ -255,9 +273,13 @@ class Runtime:
         if self.watcher.is_due():
             self.transactor.run(_tidy)
         now = time.monotonic()
+        looks = ended or (self.attentive and now >= self._next_look)
+        if looks or self._called or now >= self._next_renewal:
+            self._next_renewal = now + _RENEWAL
+            self.registry.renew()
         if ended and not self.watcher.plan.on_watch:  # one of its deputies takes over
             self._next_look = min(self._next_look, now + _TURNS * lot())
-        elif ended or (self.attentive and now >= self._next_look):
+        elif looks:
             self._next_look = math.inf
             # Who is neither on watch nor a deputy only makes sure that it was not forgotten.
             only_itself = not (self._looks_each_second or self.watcher.deputy)
@@ -293,6 +315,8 @@ class Runtime:
         self._called = False
         found = self.transactor.look(partial(self._take_in_changes, fully=fully))
         deliver(found.told)
+        for returned in found.changes.returned:
+            self.transactor.submit(returned)
         for one, spot in found.changes.spots:
             one.tell_soon(spot)
         for lease, why in found.changes.ends:
@@ -303,14 +327,21 @@ class Runtime:
             self.transactor.run(partial(_tidy, dead=found.dead))
         if fully:
             self._last_look = time.monotonic()
+            self._see_to_others(found)
         if self.watcher.plan.on_watch:
             self._next_look = min(self._next_look, self._last_look + (_TICK if fully else _NEWS))
-        if fully and self.watcher.plan.on_watch:
+
+    def _see_to_others(self, found: "_Found") -> None:
+        """Do what the member on watch does for its whole machine."""
+        plan = self.watcher.plan
+        if plan.on_watch:
             from headgate.gate.liveness import max_hold
 
             max_hold.end_orphans(self.transactor, self.registry)
             for member in found.late:
                 self.registry.wake(member)
+        if plan.on_watch or plan.unseen:
+            self._idle_leases.take_back(self.transactor)
 
     def _take_in_changes(self, ledger: Ledger, *, fully: bool) -> "_Found":
         changes = self.waiting_and_held.look_up(ledger, spots=fully)

@@ -16,8 +16,10 @@ from headgate.errors import CancelledWorkError
 from headgate.gate.acquisition import Acquisition, Grant
 from headgate.gate.lease import Lease, LeaseOwner
 from headgate.gate.transactions.operation import Operation, Participant
+from headgate.ledger.idle_leases import RETURNED
 from headgate.ledger.queries import status_and_queue
 from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import EventRow
 
 _CURIOUS = 500
 """How many of those who wait longest hear of their new position."""
@@ -28,6 +30,8 @@ class Changes(NamedTuple):
 
     granted: list[tuple[Acquisition, Grant]]
     gone: list[tuple[Acquisition, str]]
+    returned: list[Acquisition]
+    """Those who were let in and had it taken back before they knew: they ask again."""
     ends: list[tuple[Lease, str]]
     spots: list[tuple[Acquisition, Waiting]]
     """Where those stand who want to know."""
@@ -114,13 +118,19 @@ class WaitingAndHeld(Participant):
     def look_up(self, ledger: Ledger, *, spots: bool) -> Changes:
         """Find out what others did, and perhaps where who waits stands; nothing is changed."""
         mine = {lease.id: lease for lease in ledger.tx.leases_of(self._me)}
+        gone = [(one, _last_event(ledger, one.id)) for one in self._gone(ledger, set(mine))]
         return Changes(
             granted=[
                 (one, one.look_up_grant(ledger))
                 for id in mine
                 if (one := self.waiting.get(id)) is not None
             ],
-            gone=self._gone(ledger, set(mine)),
+            gone=[
+                (one, event.text if event else "its ticket was removed")
+                for one, event in gone
+                if event is None or event.kind != RETURNED
+            ],
+            returned=[one for one, event in gone if event and event.kind == RETURNED],
             ends=[
                 (self.leases[id], row.cancel.text)
                 for id, row in mine.items()
@@ -136,16 +146,17 @@ class WaitingAndHeld(Participant):
         for one, why in changes.gone:
             self.waiting.pop(one.id, None)
             one.fail(CancelledWorkError(why))
+        for one in changes.returned:
+            self.waiting.pop(one.id, None)
         return [one for one, _ in (*changes.granted, *changes.gone)]
 
-    def _gone(self, ledger: Ledger, mine: set[int]) -> list[tuple[Acquisition, str]]:
+    def _gone(self, ledger: Ledger, mine: set[int]) -> list[Acquisition]:
         """Tickets of this process that somebody took out of the line."""
         in_line = len(self.waiting) - len(mine & self.waiting.keys())
         if ledger.tx.count_tickets_of(self._me) >= in_line:
             return []
         left = {ticket.id for ticket in ledger.tx.tickets_of(self._me)}
-        gone = [one for id, one in self.waiting.items() if id not in left and id not in mine]
-        return [(one, _last_words(ledger, one.id)) for one in gone]
+        return [one for id, one in self.waiting.items() if id not in left and id not in mine]
 
     def _spots(self, ledger: Ledger) -> list[tuple[Acquisition, Waiting]]:
         """Where those stand who want to know."""
@@ -157,6 +168,6 @@ class WaitingAndHeld(Participant):
         return [(one, spots[one.id]) for one in curious if one.id in spots]
 
 
-def _last_words(ledger: Ledger, id: int) -> str:
+def _last_event(ledger: Ledger, id: int) -> EventRow | None:
     events = ledger.tx.events(-1, 1, id)
-    return events[-1].text if events else "its ticket was removed"
+    return events[-1] if events else None

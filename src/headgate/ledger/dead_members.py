@@ -62,6 +62,4 @@ def find_dead(ledger: Ledger, among: Collection[str] | None = None) -> list[str]
 
 def _lives_on(ledger: Ledger, member: str) -> bool:
     """Whether a program still runs that inherited its pipe from a member that ended before."""
-    return any(
-        lease.life and ledger.liveness.alive(lease.life) for lease in ledger.tx.leases_of(member)
-    )
+    return any(lease.life and ledger.alive(lease.life) for lease in ledger.tx.leases_of(member))

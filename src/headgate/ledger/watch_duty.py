@@ -41,6 +41,8 @@ class WatchList(NamedTuple):
     """Pools whose usage is to be read, and in how many milliseconds."""
     keyless: frozenset[str] = frozenset()
     """Those of them about which the last to ask could not, for want of the key."""
+    unseen: bool = False
+    """Whether the member on watch cannot be seen from here: it may be stopped."""
 
 
 NOTHING = WatchList()
@@ -57,9 +59,9 @@ def member_on_watch(ledger: Ledger) -> str:
 
 
 def is_kept(ledger: Ledger) -> bool:
-    """Whether a living member of this machine is on watch, and frees what the dead held."""
+    """Whether a member of this machine is on watch that lives and is not stopped."""
     current = member_on_watch(ledger)
-    return bool(current) and ledger.liveness.listening(current)
+    return bool(current) and ledger.listening(current) and not ledger.stopped(current)
 
 
 def holders(ledger: Ledger) -> frozenset[str]:
@@ -86,7 +88,7 @@ def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchList:
 def _successor(ledger: Ledger, me: str) -> str:
     """Who is on watch next: the last of a line stays longest. A worker if nobody waits."""
     waiting = ledger.tx.waiting_members(ledger.machine, me, _CANDIDATES)
-    alive = (member for member in waiting if ledger.liveness.listening(member))
+    alive = (member for member in waiting if ledger.listening(member))
     workers = (worker for worker in ledger.workers() if worker != me)
     return next(alive, "") or next(workers, "")
 
@@ -114,6 +116,7 @@ def what_to_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchList:
         crowd=ledger.tx.count_members(),
         polls=wanted,
         keyless=frozenset(name for name in wanted if _lacked_key(ledger, name)),
+        unseen=bool(current) and ledger.stopped(current) is None,
     )
 
 

@@ -375,6 +375,9 @@ class _Rows(MemoryJobRows):
     def count_members(self) -> int:
         return len(self._members)
 
+    def member(self, id: str) -> Member | None:
+        return self._members.get(id)
+
     def members(self) -> list[Member]:
         return sorted(self._members.values(), key=lambda row: (row.joined, row.id))
 

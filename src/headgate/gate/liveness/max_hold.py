@@ -37,7 +37,7 @@ def _overdue(ledger: Ledger) -> list[tuple[str, LeaseRow]]:
             and lease.marked
             and lease.cancel is None
             and ledger.now - lease.granted > allowed
-            and not ledger.liveness.listening(lease.member)
+            and not ledger.listening(lease.member)
         ):
             found.append((lease_mark(ledger.tx.uid(), lease.id), lease))
     return found

@@ -217,6 +217,11 @@ SELECT m.id, machine, pid, pid_space, joined, works, coalesce(started, 0), coale
     coalesce(schema, 0)
 FROM member AS m LEFT JOIN process ON process.member = m.id ORDER BY joined, m.id
 
+-- name: member
+SELECT m.id, machine, pid, pid_space, joined, works, coalesce(started, 0), coalesce(version, ''),
+    coalesce(schema, 0)
+FROM member AS m LEFT JOIN process ON process.member = m.id WHERE m.id = ?
+
 -- name: add_event
 INSERT INTO event (at, kind, work, key, task, pool, text) VALUES (?, ?, ?, ?, ?, ?, ?)
 

@@ -241,6 +241,11 @@ class SqlRows(LineRows, LeaseRows, JobRows):
     def members(self) -> list[Member]:
         return sorted(self._known_members().values(), key=lambda row: (row.joined, row.id))
 
+    def member(self, id: str) -> Member | None:
+        if self._members is not None:
+            return self._members.get(id)
+        return next((Member._make(row) for row in self._ask("member", id)), None)
+
     def add_event(self, row: EventRow) -> None:
         self._new_events.append(row)
 
