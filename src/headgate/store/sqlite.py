@@ -24,6 +24,7 @@ from headgate.errors import (
     StoreUnavailableError,
 )
 from headgate.ledger.transaction.rows import EventRow
+from headgate.store.lock_holder import describe_holder
 from headgate.store.machine_and_clock import machine_id, uptime_ms
 from headgate.store.migrate import Layout, layout, migrate
 from headgate.store.schema import Migration, migrations
@@ -59,6 +60,8 @@ class SqliteStore:
         self.folder: Path = path.with_name(path.name + ".members")
         self._clock = clock
         self._offset = NO_TIME
+        self._locked_out = 0.0
+        """Since when the transaction that is to begin waits for another process's to end."""
         self._steps = steps
         self.schema = steps[-1].schema
         with self._translated():
@@ -78,7 +81,7 @@ class SqliteStore:
                 )
             self._db = apsw.Connection(str(path))
             self._inode = os.stat(path).st_ino  # noqa: PTH116 - the hot path below compares it
-            self._db.set_busy_handler(_wait_for_lock)
+            self._db.set_busy_handler(self._wait_for_lock)
             self._run = self._db.cursor().execute
             self._use_wal()
             self._run(f"PRAGMA synchronous={synchronous}").fetchall()
@@ -190,6 +193,16 @@ class SqliteStore:
         rows.set_note(name, str(start - uptime_ms()))
         return start - uptime_ms()
 
+    def _wait_for_lock(self, tries: int) -> bool:
+        """Wait a moment for another process's transaction to end; a few take milliseconds."""
+        import random  # where it is rarely needed
+
+        if not tries:
+            self._locked_out = time.monotonic()
+        pause = min(0.0002 * (tries + 1), 0.005)
+        time.sleep(pause * (0.5 + random.random()))  # noqa: S311 - only spreads the waiters
+        return time.monotonic() - self._locked_out < _PATIENCE
+
     def _number(self, query: str) -> int:
         row = self._run(query).fetchone()
         return int(row[0]) if row else 0
@@ -219,9 +232,10 @@ class SqliteStore:
                     f"(mv '{self.path}' '{self.path}.damaged') and start again"
                 )
             case apsw.BusyError() | apsw.LockedError():
+                unknown = f"another program; find it with: lsof '{self.path}'"
                 return StoreUnavailableError(
-                    f"{where} has been locked by another program for {_PATIENCE:.0f}s; "
-                    "find it with: lsof " + f"'{self.path}'"
+                    f"{where} has not been free for {_PATIENCE:.0f}s: it is locked by "
+                    f"{describe_holder(self.path) or unknown}"
                 )
             case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.CantOpenError():
                 return StoreUnavailableError(
@@ -238,12 +252,3 @@ def _offset(text: str) -> Ms | None:
     behind = whole(text[1:], _LATEST_CLOCK) if text[:1] == "-" else None
     found = ahead if behind is None else -behind
     return None if found is None else Ms(found)
-
-
-def _wait_for_lock(tries: int) -> bool:
-    """Wait a moment for another process's transaction to end; a few of them take milliseconds."""
-    import random  # where it is rarely needed
-
-    pause = min(0.0002 * (tries + 1), 0.005)
-    time.sleep(pause * (0.5 + random.random()))  # noqa: S311 - only spreads the waiters
-    return tries * 0.005 < _PATIENCE
