@@ -61,8 +61,6 @@ class Acquisition(Operation):
         self._spot: Waiting | None = None
         self._said: object = None
         self._asked = 0.0
-        self._since = NO_TIME
-        """Since when it stands in the line, if the request does not say."""
 
     def about(self) -> About:
         """What it is about, as far as that is known beforehand."""
@@ -73,9 +71,9 @@ class Acquisition(Operation):
         self.grant = None
         if self.withdrawn or self._holds(ledger):
             return
-        if not self._since:
-            self._since = self.request.since or ledger.now
-        self.id = admit.ask(ledger, self.request._replace(since=self._since), self.id)
+        if not self.request.since:
+            self.request = self.request._replace(since=ledger.now)
+        self.id = admit.ask(ledger, self.request, self.id)
 
     def conclude(self, ledger: Ledger) -> None:
         """See whether it was let in; if not and it does not wait, leave nothing behind."""

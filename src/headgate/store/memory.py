@@ -170,7 +170,7 @@ class _Rows(MemoryJobRows):
         return max(self._heavy, default=1)
 
     def machines(self) -> list[str]:
-        return sorted({machine for machine, _ in self._by_member})
+        return sorted({machine for machine, _ in self._by_member}) if self._by_member else []
 
     def lane(self, like: Lane) -> int:
         alike = (like.machine, like.key, like.cls, like.lender, like.view)
@@ -325,6 +325,8 @@ class _Rows(MemoryJobRows):
         return [row for row in self.families() if row.chain == chain]
 
     def families(self) -> list[LeaseRow]:
+        if not self._chained:
+            return []
         return sorted((self._leases[id] for id in self._chained), key=lambda r: (r.chain, r.id))
 
     def recent(self, since: Ms) -> list[LeaseRow]:

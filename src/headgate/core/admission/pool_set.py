@@ -126,6 +126,7 @@ class PoolSet:
         )
         self._of: dict[str, tuple[Pool, ...]] = {}
         self._views: dict[str, PoolSet] = {}
+        self._beyond: dict[str, frozenset[str]] = {}
         self._notable: set[str] | None = None
 
     @property
@@ -162,6 +163,7 @@ class PoolSet:
         self.pools.forget(name)
         self._of.clear()
         self._views.clear()
+        self._beyond.clear()
         if self._notable is not None:
             if exists and self.pools[name].notable:
                 self._notable.add(name)
@@ -172,6 +174,15 @@ class PoolSet:
         """How long work with this key may hold its seats: the shortest of its pools counts."""
         return min([pool.max_hold for pool in self.of(key) if pool.max_hold], default=None)
 
+    def beyond(self, view: str) -> frozenset[str]:
+        """The pools that only somebody's HEADGATE_LIMITS names."""
+        found = self._beyond.get(view)
+        if found is None:
+            names = self.pools.names
+            found = frozenset(name for name in read_view(view) if name not in names)
+            self._beyond[view] = found
+        return found
+
     def under(self, view: str) -> "PoolSet":
         """The same pools as seen by someone whose HEADGATE_LIMITS is this."""
         if not view:
@@ -179,7 +190,7 @@ class PoolSet:
         found = self._views.get(view)
         if found is None:
             limits, pools = read_view(view), self.pools
-            names = PoolNames([name for name in limits if name not in pools.names], pools.names)
+            names = PoolNames(self.beyond(view), pools.names)
 
             def make(name: str) -> Pool:
                 pool = pools.get(name)

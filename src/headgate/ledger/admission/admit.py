@@ -61,9 +61,10 @@ def ask(ledger: Ledger, request: Request, id: int = 0) -> int:
     apply_signals.tidy(ledger)
     count_apart.count_apart(ledger)
     lane = lane_of(request)
-    head = head_of(ledger, lane, request.weight, request.tokens)
-    refuse_too_heavy(head.needs, request.cls, request.weight)
-    head = head._replace(order=(request.urgency, request.since, id or ledger.tx.next_id()))
+    wanted = _wanted(ledger, lane, request.weight, request.tokens)
+    refuse_too_heavy(wanted[0], lane.cls, request.weight)
+    order = (request.urgency, request.since, id or ledger.tx.next_id())
+    head = _head(lane, request.weight, order, wanted)
     if request.label and not request.task:
         request = request._replace(task=f"{request.label}-{head.id}")
     if not has_rivals(ledger, head, request.machine) and not next_in_line.obstacles(
@@ -232,12 +233,25 @@ def head_of(
     order: Order = (0, 0, 0),
 ) -> Head:
     """Whoever wants so many seats of a lane's pools, as the rules see it."""
+    return _head(lane, weight, order, _wanted(ledger, lane, weight, tokens))
+
+
+_Wanted = tuple[tuple[Need, ...], int, tuple[Need, ...]]
+"""The seats that somebody needs, the chain it joins by borrowing, and what it needs otherwise."""
+
+
+def _wanted(ledger: Ledger, lane: Lane, weight: int, tokens: int) -> _Wanted:
     needs, chain = ledger.needs(
         lane.key, lane.machine, weight, lender=lane.lender, view=lane.view, tokens=tokens
     )
-    alone: tuple[Need, ...] = ()
-    if chain:
-        alone, _ = ledger.needs(lane.key, lane.machine, weight, view=lane.view, tokens=tokens)
+    if not chain:
+        return needs, 0, ()
+    alone, _ = ledger.needs(lane.key, lane.machine, weight, view=lane.view, tokens=tokens)
+    return needs, chain, alone
+
+
+def _head(lane: Lane, weight: int, order: Order, wanted: _Wanted) -> Head:
+    needs, chain, alone = wanted
     return Head(
         order=order,
         lane=lane.id,

@@ -50,7 +50,7 @@ class DryRun:
         self._new: dict[int, _Heads] = {}
         self._lent: set[int] = set()
         self._everywhere = LineChanges()
-        self._everywhere.everywhere = True
+        self._everywhere.look_everywhere()
         use = ledger.use
         for view in {one.view for one in requests}.union(row.view for row in self.lanes.values()):
             ledger.under(view)  # so that pools which only it names are counted

@@ -143,7 +143,7 @@ class LineWalk:
         """At most so many seats may be kept for those who were overtaken."""
         for need in (need for head in apart if head.overtaken for need in head.needs):
             kept[need.place] = kept.get(need.place, 0) + need.seats
-        for (name, machine), seats in self._changes.freed.items():
+        for (name, machine), seats in self._changes.freed().items():
             pool = ledger.pool_set.pools.get(name)
             if pool is None:
                 continue

@@ -6,7 +6,6 @@ from headgate.core.admission.next_in_line import Head
 from headgate.core.admission.pool_set import PoolSet, lay_over
 from headgate.core.admission.pools import AUTO, DEFAULTS, NOTHING, Declared, Pool, PoolRow
 from headgate.core.admission.seats import Need, Use
-from headgate.core.admission.setting_precedence import read_view
 from headgate.core.key_patterns import HOST, NO_KEY, matches
 from headgate.core.learning.control_law import Learned
 from headgate.core.stored_text.stored_values import LEARNED
@@ -180,8 +179,7 @@ class Ledger:
         if view and self._use is not None and view not in self._views:
             self._views.add(view)
             unreadable.check_view(self, view)
-            names = self.pool_set.pools.names
-            extra = {name for name in read_view(view) if name not in names} - self._extra
+            extra = self.pool_set.beyond(view) - self._extra
             if extra:
                 self._count(self._use, lambda key: [name for name in extra if matches(name, key)])
                 self._extra |= extra
@@ -211,11 +209,11 @@ class Ledger:
         Whatever decisions are made from is changed by way of this class, which knows: tickets,
         pools, seats in use, workers. What changes by itself is time (`reconsider`).
         """
-        return bool(self.changes)
+        return self.changes.some
 
     def reconsider(self) -> None:
         """Look at the whole line again: time has passed, or somebody may have ended."""
-        self.changes.everywhere = True
+        self.changes.look_everywhere()
 
     def settled(self) -> None:
         """All that can be let in is in."""
@@ -257,7 +255,7 @@ class Ledger:
     def add_ticket(self, ticket: Ticket) -> None:
         """Put a ticket into its lane."""
         self._lanes = None
-        self.changes.lanes.add(ticket.lane)
+        self.changes.change_lane(ticket.lane)
         if self.tx.few_lanes() is None:
             first = self.tx.page(ticket.lane, None, 1)
             if first and first[0].overtaken and ticket.order < first[0].order:
@@ -269,7 +267,7 @@ class Ledger:
         self._lanes = None
         ticket = self.tx.drop_ticket(id)
         if ticket is not None:
-            self.changes.lanes.add(ticket.lane)
+            self.changes.change_lane(ticket.lane)
             if ticket.overtaken:  # seats may have been kept for it
                 self.reconsider()
         return ticket
@@ -295,7 +293,7 @@ class Ledger:
             return
         self.tx.set_pool_row(self.pool_row(pool)._replace(learned=LEARNED.write(learned)))
         self.pool_set = self._resolver.pool_set(self.tx.pool_table())
-        self.changes.free(pool, self.machine)
+        self.changes.free((pool,), self.machine)
 
     def recount(self) -> None:
         """Count the seats in use again from the rows, because some have changed."""
@@ -349,9 +347,7 @@ class Ledger:
         In some of its pools its seats are not free yet, but rest.
         """
         names = self._names(lease.key)
-        for name in names:
-            if name not in resting:
-                self.changes.free(name, lease.machine, lease.weight)
+        self.changes.free(names, lease.machine, lease.weight, resting)
         if resting:
             self._count_again()
         elif self._use is not None:

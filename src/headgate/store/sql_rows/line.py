@@ -93,6 +93,8 @@ class LineRows(Session):
         return self._number("heaviest")
 
     def machines(self) -> list[str]:
+        if self._all_lanes and not self._lanes:
+            return []
         if self.few_lanes() is not None or self._all_lanes:
             return sorted({lane.machine for lane in self._known_lanes()})
         return firsts(self._ask("machines"))
