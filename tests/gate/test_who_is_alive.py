@@ -6,6 +6,8 @@ with the reason, and a test sees to it that no other situation is left out.
 """
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +21,7 @@ from headgate.gate.liveness.member_pipes import LocalRegistry, PipeRegistry
 from headgate.gate.liveness.process_marks import MARK
 from headgate.ledger.transaction.rows import Liveness, Member
 from headgate.sim.simulated_liveness import SimulatedLiveness
+from headgate.store.machine_and_clock import machine_id, pid_space, process_start
 from tests.support import until
 
 
@@ -42,18 +45,35 @@ ANSWERS = {
     "has an id that cannot be one": GONE,
     "left a program with its pipe": Answer(listening=False, alive=True, dead=False),
     "left a program with its mark only": Answer(listening=False, alive=False, dead=False),
-    # The one expectation that changes when a missing pipe is no death any more, and the
-    # process is asked after by its number and start time.
-    "lives, but its pipes were removed": GONE,
+    "lives, but its pipes were removed": THERE,
+    "lives, but its folder was removed": THERE,
+    "lives, but files are in place of its pipes": THERE,
+    "lives, but folders are in place of its pipes": THERE,
+    "lives, but other pipes are in place of its own": THERE,
+    "lives, is of an older version, and its pipes were removed": THERE,
+    "is out of sight, and its pipes were removed": THERE,
+    "has ended, and its pipes were removed": GONE,
+    "has ended, files are in place of its pipes": GONE,
+    "has ended, its pipes were removed, and another has its number": GONE,
+    "has ended, is of an older version, its pipes were removed, and another has its number": GONE,
+    "has ended with the last boot, and its pipes were removed": GONE,
+    "left a program with its pipe, which was removed": Answer(
+        listening=False, alive=True, dead=False
+    ),
+    "left a program with its mark only, and its pipes were removed": Answer(
+        listening=False, alive=False, dead=False
+    ),
 }
 
 HOME = "a store in memory has no programs and no pipes: its members are gates of this process"
+NO_FILES = "it has no files that could be removed"
+WITH_FILES = [each for each in ANSWERS if "removed" in each or "in place" in each]
 CANNOT = {
     ("home", "left a program with its pipe"): HOME,
     ("home", "left a program with its mark only"): HOME,
-    ("home", "lives, but its pipes were removed"): HOME,
+    **{("home", each): HOME for each in WITH_FILES},
     ("simulated", "oneself"): "it is nobody itself: it answers for a whole world",
-    ("simulated", "lives, but its pipes were removed"): "it has no files that could be removed",
+    **{("simulated", each): NO_FILES for each in WITH_FILES},
 }
 
 
@@ -64,8 +84,13 @@ class Stage(Protocol):
     def liveness(self) -> Liveness:
         """The implementer."""
 
-    def bring(self, situation: str) -> tuple[str, list[str]]:
-        """Bring somebody into a situation; the id, and the marks of its leases."""
+    def bring(self, situation: str) -> tuple[Member, list[str]]:
+        """Bring somebody into a situation; its row, and the marks of its leases."""
+
+
+def row(id: str, pid: int = 2**31 - 1) -> Member:
+    """The row of a member; no process has the number that it gets by default."""
+    return Member(id, machine_id(), pid, pid_space(), Ms(0), started=process_start(pid))
 
 
 STRANGERS = {
@@ -111,25 +136,51 @@ class FolderStage:
             member.wait(10)
         self.liveness.leave(remove=True)
 
-    def bring(self, situation: str) -> tuple[str, list[str]]:
+    def bring(self, situation: str) -> tuple[Member, list[str]]:
         """A process joins, starts what it starts, and ends if it has to."""
         if situation in STRANGERS:
-            return STRANGERS[situation], []
+            return row(STRANGERS[situation]), []
         if situation == "oneself":
-            return self.liveness.me, []
-        program = {
-            "left a program with its pipe": "pipe",
-            "left a program with its mark only": "mark",
-        }.get(situation, "nothing")
+            return row(self.liveness.me, os.getpid()), []
+        program = "mark" if "its mark" in situation else "pipe" if "a program" in situation else ""
         mark = f"{os.urandom(4).hex()}.1"
-        process, id = self._join(program, mark)
-        if "pipes were removed" in situation:
-            for kind in ("life", "wake"):
-                (self.folder / f"{id}.{kind}").unlink()
-        elif situation != "lives":
+        process, id = self._join(program or "nothing", mark)
+        member = row(id, process.pid)
+        if "older version" in situation:
+            member = member._replace(started=0)
+        if "out of sight" in situation:
+            member = member._replace(pid_space="pid:[1]")
+        if "last boot" in situation:
+            member = member._replace(machine="01234567-89ab")
+        if not situation.startswith(("lives", "is out of sight")):
             process.kill()
             process.wait(10)
-        return id, [mark]
+        if "another has its number" in situation:
+            member = member._replace(pid=self._join("nothing", mark)[0].pid)
+        self._spoil([self.folder / f"{id}.{kind}" for kind in ("life", "wake")], situation)
+        return member, [mark]
+
+    def stop(self, member: Member) -> None:
+        """Stop a member's process."""
+        os.kill(member.pid, signal.SIGSTOP)
+
+    def go_on(self, member: Member) -> None:
+        """Let it go on."""
+        os.kill(member.pid, signal.SIGCONT)
+
+    def _spoil(self, pipes: list[Path], situation: str) -> None:
+        """Do to a member's pipes what people do to files."""
+        if "folder was removed" in situation:
+            shutil.rmtree(self.folder)
+        elif "removed" in situation or "in place" in situation:
+            for pipe in pipes:
+                pipe.unlink()
+                if "files are" in situation:
+                    pipe.touch()
+                elif "folders are" in situation:
+                    pipe.mkdir()
+                elif "other pipes are" in situation:
+                    os.mkfifo(pipe)
 
     def _join(self, program: str, mark: str) -> tuple[subprocess.Popen[str], str]:
         process = subprocess.Popen(
@@ -157,18 +208,18 @@ class HomeStage:
         for one in (self.liveness, *self._others):
             one.leave(remove=True)
 
-    def bring(self, situation: str) -> tuple[str, list[str]]:
+    def bring(self, situation: str) -> tuple[Member, list[str]]:
         """Another gate opens, and closes if it has to."""
         if situation in STRANGERS:
-            return STRANGERS[situation], []
+            return row(STRANGERS[situation]), []
         if situation == "oneself":
-            return self.liveness.me, []
+            return row(self.liveness.me), []
         other = LocalRegistry(lambda: None)
         other.join()
         self._others.append(other)
         if situation == "has ended":
             other.leave(remove=True)
-        return other.me, []
+        return row(other.me), []
 
 
 class SimulatedStage:
@@ -177,13 +228,21 @@ class SimulatedStage:
     def __init__(self, _: Path) -> None:
         self.liveness = SimulatedLiveness("somebody")
 
+    def stop(self, member: Member) -> None:
+        """A process is stopped."""
+        self.liveness.stopped_members.add(member.id)
+
+    def go_on(self, member: Member) -> None:
+        """It goes on."""
+        self.liveness.stopped_members.discard(member.id)
+
     def close(self) -> None:
         """Nothing is left."""
 
-    def bring(self, situation: str) -> tuple[str, list[str]]:
+    def bring(self, situation: str) -> tuple[Member, list[str]]:
         """A member joins, and ends if it has to."""
         if situation in STRANGERS:
-            return STRANGERS[situation], []
+            return row(STRANGERS[situation]), []
         self.liveness.join("m")
         match situation:
             case "has ended":
@@ -195,7 +254,7 @@ class SimulatedStage:
                 self.liveness.marks.add("u.1")
             case _:
                 pass
-        return "m", ["u.1"]
+        return row("m"), ["u.1"]
 
 
 STAGES: dict[str, Callable[[Path], FolderStage | HomeStage | SimulatedStage]] = {
@@ -213,19 +272,72 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     it.close()
 
 
-def ask(liveness: Liveness, id: str, marks: list[str]) -> Answer:
-    row = Member(id, "m", 1, "", Ms(0))
-    dead = liveness.dead([(row, lambda: marks)])
-    return Answer(liveness.listening(id), liveness.alive(id), dead == [id])
+def ask(liveness: Liveness, member: Member, marks: list[str]) -> Answer:
+    dead = liveness.dead([(member, lambda: marks)])
+    listening = liveness.listening(member.id, lambda _: member)
+    return Answer(listening, liveness.alive(member.id, lambda _: member), dead == [member.id])
 
 
 @pytest.mark.parametrize("stage, situation", CASES, indirect=["stage"])
 def test_everybody_answers_alike_who_is_alive(stage: Stage, situation: str) -> None:
     """Each implementer says of somebody in a situation what the table says."""
-    id, marks = stage.bring(situation)
+    member, marks = stage.bring(situation)
     # The kernel closes the pipes of a process a moment after it can be waited for.
-    until(lambda: ask(stage.liveness, id, marks) == ANSWERS[situation])
-    assert ask(stage.liveness, id, marks) == ANSWERS[situation]
+    until(lambda: ask(stage.liveness, member, marks) == ANSWERS[situation])
+    assert ask(stage.liveness, member, marks) == ANSWERS[situation]
+
+
+@pytest.mark.parametrize("stage", ["folder", "simulated"], indirect=True)
+def test_everybody_answers_alike_who_is_stopped(stage: FolderStage | SimulatedStage) -> None:
+    """A process in SIGSTOP is, one that goes on is not."""
+    member, _ = stage.bring("lives")
+
+    def stopped() -> bool | None:
+        return stage.liveness.stopped(member.id, lambda _: member)
+
+    assert stopped() is False
+    stage.stop(member)
+    until(stopped)
+    stage.go_on(member)
+    until(lambda: stopped() is False)
+
+
+def test_who_cannot_be_seen_is_neither_stopped_nor_not(tmp_path: Path) -> None:
+    """Nobody knows of a process in another container, or of one whose row is gone."""
+    stage = FolderStage(tmp_path)
+    member, _ = stage.bring("is out of sight, and its pipes were removed")
+    assert stage.liveness.stopped(member.id, lambda _: member) is None
+    assert stage.liveness.stopped(member.id, lambda _: None) is None
+    stage.close()
+
+
+def test_what_was_begun_is_told_by_the_pipe(tmp_path: Path) -> None:
+    """Of each lease by itself, until it is given back; and by a new pipe as by the first."""
+    asks, tells = PipeRegistry(tmp_path), PipeRegistry(tmp_path)
+    asks.join()
+    tells.join()
+    assert tells.begin(7)
+    assert [asks.has_begun(tells.me, lease) for lease in (6, 7, 8)] == [False, True, False]
+    for pipe in tmp_path.iterdir():
+        pipe.unlink()
+    assert asks.has_begun(tells.me, 6)  # nobody knows
+    tells.renew()
+    assert [asks.has_begun(tells.me, lease) for lease in (6, 7, 8)] == [False, True, False]
+    tells.end(7)
+    assert not asks.has_begun(tells.me, 7)
+    tells.leave(remove=True)
+    asks.leave(remove=True)
+
+
+def test_of_an_owner_that_does_not_tell_everything_may_have_begun(tmp_path: Path) -> None:
+    """Version 0.1.0 locks nothing."""
+    asks = PipeRegistry(tmp_path)
+    asks.join()
+    os.mkfifo(tmp_path / "0123456789ab.life")
+    pipe = os.open(tmp_path / "0123456789ab.life", os.O_RDONLY | os.O_NONBLOCK)
+    assert asks.has_begun("0123456789ab", 6)
+    os.close(pipe)
+    asks.leave(remove=True)
 
 
 @pytest.mark.parametrize("stage", STAGES, indirect=True)
@@ -236,16 +348,12 @@ def test_each_is_judged_by_itself(stage: Stage) -> None:
     if ended == lives:  # one that has come back
         assert ask(stage.liveness, lives, marks) == THERE
         return
-    until(lambda: not stage.liveness.alive(ended))
+    until(lambda: not stage.liveness.alive(ended.id, lambda _: ended))
 
     def no_marks() -> list[str]:
         raise AssertionError("nobody needs to know")
 
-    rows = [
-        (Member(lives, "m", 1, "", Ms(0)), no_marks),
-        (Member(ended, "m", 1, "", Ms(0)), lambda: marks),
-    ]
-    assert stage.liveness.dead(rows) == [ended]
+    assert stage.liveness.dead([(lives, no_marks), (ended, lambda: marks)]) == [ended.id]
 
 
 def test_all_that_cannot_be_staged_is_listed() -> None:
@@ -263,7 +371,7 @@ def test_every_implementer_is_in_the_suite() -> None:
         str(path.relative_to(root))
         for folder in ("src", "tests", "bench", "tools")
         for path in (root / folder).rglob("*.py")
-        if "    def listening(self, member: str)" in path.read_text() and path != Path(__file__)
+        if "    def listening(self, member: str, " in path.read_text() and path != Path(__file__)
     }
     assert found == {
         "src/headgate/gate/liveness/member_pipes.py",

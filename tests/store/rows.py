@@ -164,7 +164,7 @@ def said(tx: Tx) -> dict[str, Any]:
         "tickets": [tx.ticket(row.id) == row for row in tickets],
         "tickets_of": [sorted(row.id for row in tx.tickets_of(name)) for name in MEMBERS],
         "how_many": [tx.count_tickets_of(name) for name in MEMBERS],
-        "anyone": [bool(tx.waiting_member("m", besides=name)) for name in MEMBERS],
+        "anyone": [bool(tx.waiting_members("m", name, 1)) for name in MEMBERS],
         "leases": leases,
         "lease": [tx.lease(row.id) for row in leases],
         "leases_of": [sorted(tx.leases_of(name)) for name in MEMBERS],

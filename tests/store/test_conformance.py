@@ -350,13 +350,17 @@ def test_members_and_their_tickets(store: Store) -> None:
         assert sorted(row.id for row in tx.tickets_of("p1")) == [1, 2, 3]
         assert tx.tickets_of("p2") == []
         assert [tx.count_tickets_of(name) for name in ("p1", "p2", "p9")] == [3, 0, 1]
-        assert tx.waiting_member("m", besides="p1") == ""
-        assert tx.waiting_member("m", besides="p2") == "p1"
-        assert tx.waiting_member("far", besides="p1") == "p9"
+        assert tx.waiting_members("m", "p1", 8) == []
+        assert set(tx.waiting_members("m", "p2", 8)) == {"p1"}
+        assert tx.waiting_members("far", "p1", 8) == ["p9"]
         tx.add_ticket(ticket(5, line, member="p2", urgency=50))
-        assert tx.waiting_member("m", besides="p1") == "p2"
+        assert tx.waiting_members("m", "p1", 8) == ["p2"]
+        assert tx.waiting_members("m", "p9", 8)[0] == "p2", "the last of the line comes first"
+        assert tx.waiting_members("m", "p9", 1) == ["p2"]
+        assert tx.count_members() == 2
         tx.drop_member("p1")
         tx.drop_member("p1")
+        assert tx.count_members() == 1
         assert [row.id for row in tx.members()] == ["p2"]
 
 
@@ -367,7 +371,7 @@ def test_a_successor_is_found_behind_thousands(store: Store) -> None:
         for id in range(1, 1_502):
             tx.add_ticket(ticket(id, line, member="p1"))
         tx.add_ticket(ticket(2_000, line, member="p2"))
-        assert tx.waiting_member("m", besides="p1") == "p2"
+        assert tx.waiting_members("m", "p1", 8) == ["p2"]
 
 
 def test_leases_are_kept_listed_and_dropped_once(store: Store) -> None:

@@ -149,7 +149,7 @@ class Calls:
         return lambda tx: (
             sorted(row.id for row in tx.tickets_of(who)),
             tx.count_tickets_of(who),
-            bool(tx.waiting_member("m", who)),
+            bool(tx.waiting_members("m", who, 1)),
             sorted(row.id for row in tx.leases_of(who)),
         )
 

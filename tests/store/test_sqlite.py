@@ -836,7 +836,7 @@ WAYS = [
     ("delete_ticket", "ticket USING INTEGER PRIMARY KEY"),
     ("set_overtaken", "ticket USING INTEGER PRIMARY KEY"),
     ("tickets_of", "ticket USING INDEX ticket_member (member=?)"),
-    ("waiting_member", "USING INDEX ticket_line (lane=?)"),
+    ("waiting_members", "USING INDEX ticket_line (lane=?)"),
     ("stretch_at", "stretch USING PRIMARY KEY (lane=?"),
     ("first_stretch", "stretch USING PRIMARY KEY (lane=?)"),
     ("before_stretch", "stretch USING PRIMARY KEY (lane=?"),
@@ -897,7 +897,7 @@ def test_a_decision_costs_the_same_with_a_longer_line(path: Path) -> None:
             tx.add_ticket(ticket(waiting + 1, line, since=waiting + 1))
             tx.page(line, (0, waiting // 2, 0), 10)
             tx.drop_ticket(1)
-            tx.waiting_member("m", besides="nobody")
+            tx.waiting_members("m", "nobody", 8)
         store._db.set_progress_handler(None)
         store.close()
         return counted

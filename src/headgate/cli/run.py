@@ -66,7 +66,7 @@ def run(args: Namespace) -> int:
             gate,
             program,
             say=announce,
-            on_wait=progress.waiting,
+            on_wait=None if args.quiet else progress.waiting,
             on_start=lambda lease: progress.done(lease.waited),
         )
     except CancelledWorkError as error:

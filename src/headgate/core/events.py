@@ -40,6 +40,8 @@ EVENTS = {
         "released": "It has ended and given its seats back.",
         "withdrawn": "It left the line without having used a seat: it waited too long, "
         "or was no longer wanted.",
+        "returned": "It was let in, but its process was stopped before it began, "
+        "so its seats went to others. It asks again, at its old place, when the process goes on.",
         "turned_away": "There was no room, and it had said that it would not wait.",
     },
     "Pools": {

@@ -26,6 +26,8 @@ WAITING = {
     "spacing": "The pool keeps its starts apart (`spacing`). It starts in a moment.",
     "memory_low": "The machine has less free memory than its floor. Nothing starts there now.",
     "load_high": "The load of the machine is above its ceiling. Nothing starts there now.",
+    "process_stopped": "It could start, but its process is stopped (Ctrl-Z, a paused container). "
+    "It keeps its place, and starts when the process goes on.",
     "no_worker": "No worker runs that could start the job. Start one with `headgate worker`.",
     "behind": "There is room, but others in the line come first.",
     "next": "Nothing keeps it any more. It is about to start.",

@@ -16,7 +16,8 @@ from headgate.core.quantities import show_duration
 from headgate.core.times import Ms
 from headgate.doctor.facts import Facts, StoreContents
 from headgate.doctor.finding import Finding, note, ok, problem, warning
-from headgate.gate.liveness.member_pipes import PipeRegistry
+from headgate.store.pipe_has_reader import has_reader
+from headgate.store.process_of_member import is_listening, is_running
 
 _OLDEST = (3, 51, 3)
 """The first SQLite that does not corrupt a log which two connections write at the same time."""
@@ -43,6 +44,7 @@ def check(facts: Facts) -> list[Finding]:
         found += space(shutil.disk_usage(facts.path.parent).free, facts.path.parent)
     if facts.folder is not None and facts.folder.is_dir():
         found += leftovers(facts.folder)
+        found += lost_pipes(facts.seen, facts.folder)
         found += other_versions(facts.seen, facts.folder)
     return [*found, *clock(facts.seen.clock), *doubted(facts.seen.unseen)]
 
@@ -151,7 +153,6 @@ def space(free: int, folder: Path) -> Iterator[Finding]:
 
 def leftovers(folder: Path) -> Iterator[Finding]:
     """Pipes of members that have ended, and files that are none of ours."""
-    registry = PipeRegistry(folder)
     members, strange = set(), []
     for entry in folder.iterdir():
         pipe = _PIPE.fullmatch(entry.name)
@@ -159,7 +160,7 @@ def leftovers(folder: Path) -> Iterator[Finding]:
             members.add(pipe[1])
         else:
             strange.append(entry)
-    gone = [member for member in members if not registry.alive(member)]
+    gone = [member for member in members if has_reader(folder / f"{member}.life") is False]
     if gone:
         text = f"{len(gone)} processes that were killed have left pipes in {label(folder)}"
         yield note("leftovers", f"{text}; an hour later the next to join removes them")
@@ -168,16 +169,31 @@ def leftovers(folder: Path) -> Iterator[Finding]:
         yield warning("strange_files", text, f"see: ls -l '{label(folder)}'")
 
 
+def lost_pipes(seen: StoreContents, folder: Path) -> Iterator[Finding]:
+    """Members of whom nobody here can tell whether they live: their pipe is gone, and unseen."""
+    lost = [
+        f"{member.id} (pid {member.pid} there)"
+        for member in seen.members
+        if has_reader(folder / f"{member.id}.life") is None and is_running(member) is None
+    ]
+    if lost:
+        text = f"processes of other containers have lost their pipes in {label(folder)}"
+        advice = (
+            "their seats stay taken until they make them anew, as they do when they next look; "
+            f"if one is gone for good, say so: mkfifo '{label(folder)}/ID.life'"
+        )
+        yield warning("lost_pipes", f"{text}: {', '.join(lost)}", advice)
+
+
 def other_versions(seen: StoreContents, folder: Path) -> Iterator[Finding]:
     """Processes of another version: they go on, and use what they know."""
     from headgate.store.migrate import described, known_schema
 
-    registry = PipeRegistry(folder)
     others = [
         described(member)
         for member in seen.members
         if (member.version, known_schema(member)) != (__version__, seen.schema)
-        and registry.listening(member.id)
+        and is_listening(folder, member)
     ]
     if others:
         this = f"{__version__}, schema {seen.schema}"

@@ -7,7 +7,7 @@ from functools import partial
 from headgate.core.admission.lease_events import lease_mark
 from headgate.core.display.snapshots import Waiting
 from headgate.core.named_tuple import NamedTuple
-from headgate.core.times import Seconds, seconds
+from headgate.core.times import NO_TIME, Ms, Seconds, seconds
 from headgate.errors import NoRoomError
 from headgate.gate.lease import Lease, LeaseOwner
 from headgate.gate.transactions.deliver_outcomes import call_in, call_safely
@@ -25,10 +25,15 @@ class Grant(NamedTuple):
     task: str
     mark: str
     max_hold: Seconds | None
+    granted: Ms = NO_TIME
 
 
 class Acquisition(Operation):
-    """One request for seats. After the commit it has a `grant`, or it waits, or it has failed."""
+    """One request for seats. After the commit it has a `grant`, or it waits, or it has failed.
+
+    One that was granted and could not be begun at once is submitted again. It finds its lease still
+    there, or that it was taken back (`ledger/idle_leases.py`), and asks for its old place.
+    """
 
     joins = True
 
@@ -51,10 +56,13 @@ class Acquisition(Operation):
         """Why nobody wants it any more."""
         self.waits = False
         self._wait = wait
+        self.impatient = not wait
         self._settled = told
         self._spot: Waiting | None = None
         self._said: object = None
         self._asked = 0.0
+        self._since = NO_TIME
+        """Since when it stands in the line, if the request does not say."""
 
     def about(self) -> About:
         """What it is about, as far as that is known beforehand."""
@@ -62,12 +70,12 @@ class Acquisition(Operation):
 
     def apply(self, ledger: Ledger) -> None:
         """Ask; the prompt began now unless the request says when."""
-        if self.withdrawn:
+        self.grant = None
+        if self.withdrawn or self._holds(ledger):
             return
-        request = self.request
-        if not request.since:
-            request = request._replace(since=ledger.now)
-        self.id = admit.ask(ledger, request)
+        if not self._since:
+            self._since = self.request.since or ledger.now
+        self.id = admit.ask(ledger, self.request._replace(since=self._since), self.id)
 
     def conclude(self, ledger: Ledger) -> None:
         """See whether it was let in; if not and it does not wait, leave nothing behind."""
@@ -75,6 +83,8 @@ class Acquisition(Operation):
             return
         if self.id in ledger.granted:
             self.grant = self.look_up_grant(ledger)
+        elif self._holds(ledger):  # from now on others know that it has begun
+            self.grant = self.look_up_grant(ledger)._replace(granted=ledger.now)
         elif self._wait:
             self.waits = True
             self._asked = time.monotonic()
@@ -88,6 +98,11 @@ class Acquisition(Operation):
             release.withdraw(ledger, self.id, "turned_away", why)
             self.error = NoRoomError(f"no room: {why}")
 
+    def _holds(self, ledger: Ledger) -> bool:
+        """Whether it was granted before, and its lease was not taken back."""
+        row = ledger.tx.lease(self.id) if self.lease is not None else None
+        return row is not None and row.member == self.request.member
+
     def look_up_grant(self, ledger: Ledger) -> Grant:
         """What the lease that it was given comes with."""
         allowed = ledger.pool_set.max_hold(self.request.key)
@@ -96,11 +111,12 @@ class Acquisition(Operation):
             task=row.task if row else self.request.task,
             mark=lease_mark(ledger.tx.uid(), self.id),
             max_hold=None if allowed is None else seconds(allowed),
+            granted=row.granted if row else ledger.now,
         )
 
     def undone(self) -> None:
         """Forget the id: it was never ours, and the next who asks gets it."""
-        self.id = 0
+        self.id = self.lease.id if self.lease is not None else 0
         self.waits = False
         self.grant = None
         self._spot = None
@@ -109,6 +125,7 @@ class Acquisition(Operation):
         """The lease that was granted."""
         waited = time.monotonic() - self._asked if self._asked else 0.0
         self.waits = False
+        self.grant = grant
         self.lease = Lease(
             owner,
             self.id,

@@ -36,7 +36,7 @@ def cancel(runtime: Runtime, id: int, grace: Seconds | None, usual: Seconds) -> 
     before = runtime.transactor.read(
         lambda ledger: _holder(ledger, id)
     )  # what dead members held is freed first
-    orphaned = before is not None and not runtime.registry.listening(before.id)
+    orphaned = before is not None and not runtime.registry.listening(before.id, lambda _: before)
     if before is not None and orphaned and before.pid_space != pid_space():
         raise HeadgateError(
             f"{id} runs in another container, out of reach from here; cancel it there"

@@ -400,9 +400,9 @@ class Gate:
     def suspend(self) -> None:
         """Stop this process as Ctrl-Z does, but never within a transaction."""
         with self._transactor.between_transactions():
-            from signal import SIGSTOP
+            from signal import SIGSTOP, raise_signal
 
-            os.kill(os.getpid(), SIGSTOP)
+            raise_signal(SIGSTOP)  # os.kill() may return before this thread is stopped
 
     def leave_behind(self) -> None:
         """Close the gate, but leave its leases to the programs that live on with them."""

@@ -13,6 +13,7 @@ delivered.
 """
 
 import atexit
+import math
 import os
 import threading
 import time
@@ -20,8 +21,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import show_seconds
-from headgate.core.times import Seconds
+from headgate.core.times import Seconds, ms
 from headgate.errors import (
     CancelledWorkError,
     GateClosedError,
@@ -35,20 +37,33 @@ from headgate.gate.lease import Lease
 from headgate.gate.live_settings import Settings
 from headgate.gate.liveness.member_pipes import LocalRegistry, MemberRegistry, PipeRegistry
 from headgate.gate.liveness.membership import Membership
-from headgate.gate.liveness.watcher import Watcher
+from headgate.gate.liveness.take_back import IdleLeases
+from headgate.gate.liveness.watcher import DEPUTIES, Watcher, lot
 from headgate.gate.transactions.background_thread import Background
 from headgate.gate.transactions.deliver_outcomes import deliver, running_loop
 from headgate.gate.transactions.group_commit import CLOSED, Transactor
 from headgate.gate.transactions.operation import About, Operation, Retried
 from headgate.gate.usage_poller import Poller
 from headgate.gate.waiting_and_held import Changes, WaitingAndHeld
-from headgate.ledger import dead_members, release, watch_duty
+from headgate.ledger import dead_members, idle_leases, release, watch_duty
+from headgate.ledger.queries.positions_and_etas import Survey
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import Expected, Tx
 from headgate.store.base import Store
 
 _PATIENCE = Seconds(3)
 _TICK = Seconds(1)
+"""How often the member on watch looks at everything."""
+_NEWS = Seconds(0.1)
+"""How soon after that it does so again for those who have just come."""
+_REST = Seconds(60)
+"""How long the others may sleep when nobody wakes them: only lost messages make them look."""
+_APART = Seconds(0.1)
+"""How far apart the looks of all of them together are, if any of them look more often."""
+_TURNS = Seconds(0.05)
+"""Within which the deputies of a member that ended on watch look, one after the other."""
+_RENEWAL = Seconds(30)
+"""How often a member looks whether its pipes are still there, if nobody tells it before."""
 _GONE = Seconds(10)
 """After which a store whose file is gone is not expected back."""
 _OPEN: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
@@ -81,11 +96,14 @@ class Runtime:
             self.waiting_and_held,
             self.watcher,
         )
+        self._idle_leases = IdleLeases()
         self._settings = settings
         self._uid = ""
         self._called = False
-        self._next_tick = 0.0
+        self._next_look = math.inf
+        self._last_look = 0.0
         self._next_retry = 0.0
+        self._next_renewal = time.monotonic() + _RENEWAL
         self._gone_since = 0.0
         _OPEN.add(self)
 
@@ -119,6 +137,7 @@ class Runtime:
         A plain thread waits until it is done; an event loop does not.
         """
         self.waiting_and_held.forget(lease.id)
+        self.registry.end(lease.id)
         operation = _OfLease(lease, lambda ledger: release.release(ledger, lease.id))
         if self.store.instant or running_loop() is not None:
             self.transactor.submit(operation)
@@ -127,6 +146,17 @@ class Runtime:
         operation.told = lambda _: done.set()
         self.transactor.submit(operation)
         done.wait()
+
+    def begins(self, asked: Acquisition) -> bool:
+        """Whether work may begin with what was granted; False if the store has to be asked first.
+
+        It has to if that comes late: this process may have been stopped since, and others may have
+        been given its seats.
+        """
+        if asked.lease is None or asked.grant is None:
+            return True
+        told = self.registry.begin(asked.lease.id)
+        return told and self.store.now() - asked.grant.granted < idle_leases.LATE
 
     def report(self, lease: Lease, do: Callable[[Ledger], object]) -> None:
         """Have something of a lease kept as soon as the store can be written; does not wait."""
@@ -213,15 +243,17 @@ class Runtime:
             self.waiting_and_held.next_deadline(),
             self.watcher.due,
             self.poller.next(),
-            max(self._next_tick, soon) if self.attentive else None,
+            self._next_renewal if self.membership.joined else None,
+            max(self._next_look, soon) if self.attentive else None,
             max(self._next_retry, soon) if self.transactor.postpones else None,
         )
-        return min((at for at in times if at is not None), default=None)
+        return min((at for at in times if at is not None and at < math.inf), default=None)
 
     def _turn(self, ready: frozenset[int]) -> None:
         """What the background thread does when it wakes up."""
         self._called = self.watcher.called(ready) or self._called
         ended = self.watcher.ended(ready)
+        again = time.monotonic() + _TICK
         try:
             self._see_to_it(ended=ended)
             self._gone_since = 0.0
@@ -229,54 +261,106 @@ class Runtime:
             self._gone_since = self._gone_since or time.monotonic()
             if time.monotonic() - self._gone_since > _GONE:
                 self._give_up(error)
+            self._next_look = min(self._next_look, again)
             time.sleep(_TICK / 10)
         except StoreError:  # what runs goes on, and the next turn tries again
+            self._next_look = min(self._next_look, again)
             time.sleep(_TICK / 10)
 
     def _see_to_it(self, *, ended: bool) -> None:
         self.transactor.work()
         self._end_overdue()
-        if ended or self.watcher.is_due():
+        if self.watcher.is_due():
             self.transactor.run(_tidy)
         now = time.monotonic()
-        if self._called or (self.attentive and now >= self._next_tick):
-            self._called = False
-            self._next_tick = now + _TICK
-            if self._catch_up():
-                self.transactor.run(_tidy)
-            if self.watcher.plan.on_watch:
-                from headgate.gate.liveness import max_hold
-
-                max_hold.end_orphans(self.transactor, self.registry)
+        looks = ended or (self.attentive and now >= self._next_look)
+        if looks or self._called or now >= self._next_renewal:
+            self._next_renewal = now + _RENEWAL
+            self.registry.renew()
+        if ended and not self.watcher.plan.on_watch:  # one of its deputies takes over
+            self._next_look = min(self._next_look, now + _TURNS * lot())
+        elif looks:
+            self._next_look = math.inf
+            # Who is neither on watch nor a deputy only makes sure that it was not forgotten.
+            only_itself = not (self._looks_each_second or self.watcher.deputy)
+            self._catch_up(fully=self.waiting_and_held.curious or not only_itself)
+        elif self._called:
+            self._catch_up(fully=False)
         if self.attentive:
+            self._next_look = min(self._next_look, time.monotonic() + self._pause())
             self.poller.start_due()
+        else:
+            self._next_look = math.inf
         if self.transactor.postpones and now >= self._next_retry:
             self._next_retry = now + _TICK
             self.transactor.try_again()
         self.watcher.bring_up_to_date()
 
-    def _catch_up(self) -> bool:
-        """Learn what others did for this process; True if something needs a transaction."""
-        changes, plan, told = self.transactor.look(self._take_in_changes)
-        deliver(told)
-        for one, spot in changes.spots:
+    @property
+    def _looks_each_second(self) -> bool:
+        return self.watcher.plan.on_watch or self.membership.on_call is not None
+
+    def _pause(self) -> Seconds:
+        """After how long to look at everything, though nobody called."""
+        plan = self.watcher.plan
+        if self._looks_each_second:
+            return _TICK
+        pause = max(_TICK if self.waiting_and_held.curious else _REST, plan.crowd * _APART)
+        if self.watcher.deputy:  # together they look once a second or two
+            pause = min(pause, min(plan.crowd, DEPUTIES) * _TICK)
+        return pause * Seconds(1 + lot() / 2)
+
+    def _catch_up(self, *, fully: bool) -> None:
+        """Learn what others did for this process; `fully`: and what nobody has seen to so far."""
+        self._called = False
+        found = self.transactor.look(partial(self._take_in_changes, fully=fully))
+        deliver(found.told)
+        for returned in found.changes.returned:
+            self.transactor.submit(returned)
+        for one, spot in found.changes.spots:
             one.tell_soon(spot)
-        for lease, why in changes.ends:
+        for lease, why in found.changes.ends:
             lease.end(CancelledWorkError(why))
         if self.membership.on_call is not None:
             self.membership.on_call()
-        leaving = self.watcher.plan.on_watch and not self.attentive
-        return changes.stuck or plan.vacant or leaving
+        if found.unsettled or (self.watcher.plan.on_watch and not self.attentive):
+            self.transactor.run(partial(_tidy, dead=found.dead))
+        if fully:
+            self._last_look = time.monotonic()
+            self._see_to_others(found)
+        if self.watcher.plan.on_watch:
+            self._next_look = min(self._next_look, self._last_look + (_TICK if fully else _NEWS))
 
-    def _take_in_changes(
-        self, ledger: Ledger
-    ) -> tuple[Changes, watch_duty.WatchList, list[Acquisition]]:
-        changes = self.waiting_and_held.look_up(ledger, attentive=self.attentive)
-        plan = watch_duty.what_to_watch(ledger, self.registry.me, waiting=self.attentive)
+    def _see_to_others(self, found: "_Found") -> None:
+        """Do what the member on watch does for its whole machine."""
+        plan = self.watcher.plan
+        if plan.on_watch:
+            from headgate.gate.liveness import max_hold
+
+            max_hold.end_orphans(self.transactor, self.registry)
+            for member in found.late:
+                self.registry.wake(member)
+        if plan.on_watch or plan.unseen:
+            self._idle_leases.take_back(self.transactor)
+
+    def _take_in_changes(self, ledger: Ledger, *, fully: bool) -> "_Found":
+        changes = self.waiting_and_held.look_up(ledger, spots=fully)
         told = self.waiting_and_held.take_in(changes)
-        if self.attentive or not self.watcher.plan.on_watch:
-            self.watcher.follow(plan)  # else the post is handed on first, in a transaction
-        return changes, plan, told
+        plan = self.watcher.plan
+        if not plan.on_watch or (fully and self.attentive):  # else it is kept, or handed on soon
+            plan = watch_duty.what_to_watch(ledger, self.registry.me, waiting=self.attentive)
+            self.watcher.follow(plan)
+        if not fully or not self.attentive:
+            return _Found(changes, told, unsettled=plan.vacant)
+        suspects = self.watcher.unwatched(plan) if plan.on_watch else watch_duty.holders(ledger)
+        dead = dead_members.find_dead(ledger, suspects)
+        return _Found(
+            changes,
+            told,
+            unsettled=plan.vacant or bool(dead) or Survey(ledger).stuck,
+            dead=dead,
+            late=_not_started(ledger),
+        )
 
     def _give_up(self, error: StoreError) -> None:
         """The store is not there any more: whoever waits for something from it hears of it."""
@@ -309,8 +393,29 @@ class _OfLease(Retried):
         return About(key=self._lease.key, lease=self._lease.id)
 
 
-def _tidy(ledger: Ledger) -> None:
-    dead_members.remove_dead_members(ledger)
+class _Found(NamedTuple):
+    """What a look has brought."""
+
+    changes: Changes
+    told: list[Acquisition]
+    """Who has to hear of an outcome."""
+    unsettled: bool
+    """Whether something needs a transaction that nobody has made."""
+    dead: Sequence[str] = ()
+    late: frozenset[str] = frozenset()
+    """Members that may not know what they were granted."""
+
+
+def _not_started(ledger: Ledger) -> frozenset[str]:
+    """Who was let in lately and has started nothing: whoever did it may have died before waking."""
+    recent = ledger.tx.recent(ledger.now - ms(2 * _TICK))
+    return frozenset(lease.member for lease in recent if not lease.pid)
+
+
+def _tidy(ledger: Ledger, dead: Sequence[str] = ()) -> None:
+    """Free what these held, or all who are dead if nobody is on watch; then look at the line."""
+    among = dead if watch_duty.is_kept(ledger) else None
+    dead_members.remove_dead_members(ledger, among)
     ledger.reconsider()
 
 

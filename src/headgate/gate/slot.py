@@ -1,6 +1,7 @@
 """Seats for one piece of work: `with gate.slot(…)`, `async with gate.slot(…)`."""
 
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -57,11 +58,22 @@ class Slot:
             self._runtime.poller.refresh(self._request.key)
         done = threading.Event()
         asked = self._acquisition(lambda _: done.set(), self._on_wait)
+        deadline = self._deadline()
+        while True:
+            self._ask(asked, done, _left(deadline))
+            lease = self._won(asked)
+            if self._runtime.begins(asked):
+                return lease
+            deadline = _later(deadline)
+            done.clear()
+
+    def _ask(self, asked: Acquisition, done: threading.Event, left: Seconds | None) -> None:
+        """Submit a request, and wait for its outcome; leave nothing behind if that is too long."""
         in_time = False
         asked.given_up = "stopped while it waited"
         try:
             self._runtime.transactor.submit(asked)
-            in_time = done.wait(self._limit())
+            in_time = done.wait(left)
             asked.given_up = f"waited for {self._wait}s, its time was up"
         finally:
             if not in_time:
@@ -70,7 +82,6 @@ class Slot:
                 gone.wait(_PATIENCE)  # if the store does not answer, it is done when it does
         if not in_time:
             raise self._too_late()
-        return self._won(asked)
 
     async def acquire_async(self) -> Lease:
         """Wait for the seats without blocking the event loop; the caller releases the lease."""
@@ -79,14 +90,28 @@ class Slot:
         if self._wait == 0 and self._runtime.has_usage_source():
             await asyncio.to_thread(self._runtime.poller.refresh, self._request.key)
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-
-        asked = self._acquisition(lambda _: _resolve(future), self._on_wait)
+        done = asyncio.Event()
+        asked = self._acquisition(lambda _: done.set(), self._on_wait)
         asked.loop = loop
+        deadline = self._deadline()
+        while True:
+            await self._ask_async(asked, done, _left(deadline))
+            lease = self._won(asked)
+            if self._runtime.begins(asked):
+                return lease
+            deadline = _later(deadline)
+            done.clear()
+
+    async def _ask_async(
+        self, asked: Acquisition, done: "asyncio.Event", left: Seconds | None
+    ) -> None:
+        """The same, without blocking the event loop."""
+        import asyncio
+
         self._runtime.transactor.submit(asked)
         try:
-            async with asyncio.timeout(self._limit()):
-                await future
+            async with asyncio.timeout(left):
+                await done.wait()
         except TimeoutError:
             asked.given_up = f"waited for {self._wait}s, its time was up"
             await self._abandon(asked)
@@ -94,7 +119,6 @@ class Slot:
         except asyncio.CancelledError:
             await self._abandon(asked)
             raise
-        return self._won(asked)
 
     def __enter__(self) -> Lease:
         """Wait for the seats."""
@@ -172,6 +196,8 @@ class Slot:
 
     def _won(self, asked: Acquisition) -> Lease:
         if asked.error is not None:
+            if asked.lease is not None:  # it was granted before, and may still be
+                asked.lease.release()
             raise asked.error
         if asked.lease is None or self._runtime.transactor.closed:
             raise GateClosedError("this gate was closed while the request waited")
@@ -179,9 +205,10 @@ class Slot:
         lease.when_ended(self._on_end)
         return lease
 
-    def _limit(self) -> Seconds | None:
-        """How long to wait; who does not want to wait at all still gives the store a moment."""
-        return _PATIENCE if self._wait == 0 else self._wait
+    def _deadline(self) -> Seconds | None:
+        """Until when to wait; who does not want to wait at all still gives the store a moment."""
+        wait = _PATIENCE if self._wait == 0 else self._wait
+        return None if wait is None else Seconds(time.monotonic()) + wait
 
     def _too_late(self) -> HeadgateError:
         if not self._wait:
@@ -200,6 +227,15 @@ class Slot:
         operation.loop = loop
         self._runtime.transactor.submit(operation)
         await asyncio.wait([done], timeout=_PATIENCE)
+
+
+def _left(deadline: Seconds | None) -> Seconds | None:
+    return None if deadline is None else max(deadline - Seconds(time.monotonic()), Seconds(0))
+
+
+def _later(deadline: Seconds | None) -> Seconds | None:
+    """The same deadline, with a moment left for the store: the time may be up since a stop."""
+    return None if deadline is None else max(deadline, Seconds(time.monotonic()) + _PATIENCE)
 
 
 def _resolve(future: "asyncio.Future[None]") -> None:

@@ -66,13 +66,16 @@ class Poller:
     def plan(self, plan: WatchList) -> None:
         """Ask about the pools whose usage is to be read, when it is this process's turn.
 
-        What is due stays due since then, however often it is planned again.
+        What is due stays due since then, however often it is planned again. Who is neither on
+        watch nor looks out for that member asks only where the key was lacking.
         """
         now = time.monotonic()
         since = self._since
+        near = plan.on_watch or plan.members
         self._since = {
             name: now + seconds(wait) if wait > 0 else min(now, since.get(name, now))
             for name, wait in plan.polls.items()
+            if near or name in plan.keyless
         }
         self._due = {
             name: max(at + self._grace(plan, name), self._not_before.get(name, 0.0))

@@ -16,13 +16,13 @@ from headgate.errors import CancelledWorkError
 from headgate.gate.acquisition import Acquisition, Grant
 from headgate.gate.lease import Lease, LeaseOwner
 from headgate.gate.transactions.operation import Operation, Participant
-from headgate.ledger import dead_members
+from headgate.ledger.idle_leases import RETURNED
 from headgate.ledger.queries import status_and_queue
-from headgate.ledger.queries.positions_and_etas import Survey
 from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import EventRow
 
 _CURIOUS = 500
-"""How many of those who wait longest hear of their new position within a second."""
+"""How many of those who wait longest hear of their new position."""
 
 
 class Changes(NamedTuple):
@@ -30,11 +30,11 @@ class Changes(NamedTuple):
 
     granted: list[tuple[Acquisition, Grant]]
     gone: list[tuple[Acquisition, str]]
+    returned: list[Acquisition]
+    """Those who were let in and had it taken back before they knew: they ask again."""
     ends: list[tuple[Lease, str]]
     spots: list[tuple[Acquisition, Waiting]]
     """Where those stand who want to know."""
-    stuck: bool
-    """Whether anyone waits who need not."""
 
 
 class WaitingAndHeld(Participant):
@@ -43,6 +43,8 @@ class WaitingAndHeld(Participant):
     def __init__(self, me: str, owner: LeaseOwner, nudge: Callable[[], None]) -> None:
         self.waiting: dict[int, Acquisition] = {}
         self.leases: dict[int, Lease] = {}
+        self.curious = False
+        """Whether somebody here wants to know how its place in the line changes."""
         self._me = me
         self._owner = owner
         self._nudge = nudge
@@ -71,6 +73,7 @@ class WaitingAndHeld(Participant):
                     self._give(one, one.grant)
                 elif one.waits:
                     self.waiting[one.id] = one
+                    self.curious = self.curious or one.on_wait is not None
         for one, grant in self._granted:
             self._give(one, grant)
         return [one for one, _ in self._granted]
@@ -112,24 +115,28 @@ class WaitingAndHeld(Participant):
             one.fail(error)
         return waiting
 
-    def look_up(self, ledger: Ledger, *, attentive: bool) -> Changes:
-        """Find out what others did; nothing is changed."""
+    def look_up(self, ledger: Ledger, *, spots: bool) -> Changes:
+        """Find out what others did, and perhaps where who waits stands; nothing is changed."""
         mine = {lease.id: lease for lease in ledger.tx.leases_of(self._me)}
-        spots, stuck = self._spots(ledger) if attentive else ([], False)
+        gone = [(one, _last_event(ledger, one.id)) for one in self._gone(ledger, set(mine))]
         return Changes(
             granted=[
                 (one, one.look_up_grant(ledger))
                 for id in mine
                 if (one := self.waiting.get(id)) is not None
             ],
-            gone=self._gone(ledger, set(mine)),
+            gone=[
+                (one, event.text if event else "its ticket was removed")
+                for one, event in gone
+                if event is None or event.kind != RETURNED
+            ],
+            returned=[one for one, event in gone if event and event.kind == RETURNED],
             ends=[
                 (self.leases[id], row.cancel.text)
                 for id, row in mine.items()
                 if row.cancel and id in self.leases
             ],
-            spots=spots,
-            stuck=stuck,
+            spots=self._spots(ledger) if spots and self.curious else [],
         )
 
     def take_in(self, changes: Changes) -> list[Acquisition]:
@@ -139,30 +146,28 @@ class WaitingAndHeld(Participant):
         for one, why in changes.gone:
             self.waiting.pop(one.id, None)
             one.fail(CancelledWorkError(why))
+        for one in changes.returned:
+            self.waiting.pop(one.id, None)
         return [one for one, _ in (*changes.granted, *changes.gone)]
 
-    def _gone(self, ledger: Ledger, mine: set[int]) -> list[tuple[Acquisition, str]]:
+    def _gone(self, ledger: Ledger, mine: set[int]) -> list[Acquisition]:
         """Tickets of this process that somebody took out of the line."""
         in_line = len(self.waiting) - len(mine & self.waiting.keys())
         if ledger.tx.count_tickets_of(self._me) >= in_line:
             return []
         left = {ticket.id for ticket in ledger.tx.tickets_of(self._me)}
-        gone = [one for id, one in self.waiting.items() if id not in left and id not in mine]
-        return [(one, _last_words(ledger, one.id)) for one in gone]
+        return [one for id, one in self.waiting.items() if id not in left and id not in mine]
 
-    def _spots(self, ledger: Ledger) -> tuple[list[tuple[Acquisition, Waiting]], bool]:
-        """Where those stand who want to know, and whether anyone waits who need not."""
-        survey = Survey(ledger)
+    def _spots(self, ledger: Ledger) -> list[tuple[Acquisition, Waiting]]:
+        """Where those stand who want to know."""
         curious = list(
             islice((one for one in self.waiting.values() if one.on_wait is not None), _CURIOUS)
         )
+        self.curious = bool(curious)
         spots = status_and_queue.waiting(ledger, [one.id for one in curious], Seconds(time.time()))
-        stuck = survey.stuck or bool(
-            dead_members.find_dead(ledger)
-        )  # who keeps watch may have been stopped
-        return [(one, spots[one.id]) for one in curious if one.id in spots], stuck
+        return [(one, spots[one.id]) for one in curious if one.id in spots]
 
 
-def _last_words(ledger: Ledger, id: int) -> str:
+def _last_event(ledger: Ledger, id: int) -> EventRow | None:
     events = ledger.tx.events(-1, 1, id)
-    return events[-1].text if events else "its ticket was removed"
+    return events[-1] if events else None

@@ -4,6 +4,7 @@ transaction           an open transaction: its rows, its pools, its count of sea
 learning              what upstream answered, applied to pools
 release               gives seats back, takes tickets out of the line
 dead_members          frees what ended processes held
+idle_leases           takes back what stopped processes have not begun to use
 watch_duty            which waiting process watches for its machine
 jobs                  what becomes of a job
 job_timers            what time does to jobs

@@ -4,6 +4,8 @@ After a `kill -9` nobody gives the seats back. Whoever looks next, or keeps watc
 member has ended, as the kernel says, and frees what it held.
 """
 
+from collections.abc import Collection
+
 from headgate.core.admission.lease_events import lease_mark
 from headgate.ledger.release import release, withdraw
 from headgate.ledger.transaction.ledger import Ledger
@@ -27,20 +29,25 @@ def remove_dead_member(ledger: Ledger, member: str) -> None:
     ledger.removed_members.append(member)
 
 
-def remove_dead_members(ledger: Ledger) -> int:
-    """Take everything from all members that have ended, once per transaction; returns how many."""
+def remove_dead_members(ledger: Ledger, among: Collection[str] | None = None) -> int:
+    """Take everything from members that have ended: from some, or from all of them.
+
+    All of them are looked at once per transaction. Returns how many have ended.
+    """
     if ledger.dead_removed:
         return 0
-    ledger.dead_removed = True
-    dead = find_dead(ledger)
+    ledger.dead_removed = among is None
+    dead = find_dead(ledger, among)
     for member in dead:
         remove_dead_member(ledger, member)
     return len(dead)
 
 
-def find_dead(ledger: Ledger) -> list[str]:
-    """The members that have ended and still have rows."""
+def find_dead(ledger: Ledger, among: Collection[str] | None = None) -> list[str]:
+    """The members that have ended and still have rows: of some, or of all."""
     uid = ledger.tx.uid()
+    if among is not None and not among:
+        return []
 
     def marks(member: str) -> list[str]:
         return [lease_mark(uid, lease.id) for lease in ledger.tx.leases_of(member) if lease.marked]
@@ -48,12 +55,11 @@ def find_dead(ledger: Ledger) -> list[str]:
     dead = ledger.liveness.dead(
         (row, lambda id=row.id: marks(id))  # type: ignore[misc]
         for row in ledger.tx.members()
+        if among is None or row.id in among
     )
     return [id for id in dead if not _lives_on(ledger, id)]
 
 
 def _lives_on(ledger: Ledger, member: str) -> bool:
     """Whether a program still runs that inherited its pipe from a member that ended before."""
-    return any(
-        lease.life and ledger.liveness.alive(lease.life) for lease in ledger.tx.leases_of(member)
-    )
+    return any(lease.life and ledger.alive(lease.life) for lease in ledger.tx.leases_of(member))

@@ -127,14 +127,14 @@ def standing(ledger: Ledger, name: str) -> Standing:
     member = ledger.tx.note(_claimed(name)).partition(" ")[0]
     return Standing(
         None if cursor is None else max(0, _newest(ledger) - cursor),
-        bool(member) and ledger.liveness.listening(member),
+        bool(member) and ledger.listening(member),
     )
 
 
 def _others(ledger: Ledger, name: str, me: Claim) -> bool:
     """Whether somebody else who lives has claimed a target."""
     member, _, token = ledger.tx.note(_claimed(name)).partition(" ")
-    return bool(member) and token != me.token and ledger.liveness.listening(member)
+    return bool(member) and token != me.token and ledger.listening(member)
 
 
 def _newest(ledger: Ledger) -> int:

@@ -12,7 +12,7 @@ from headgate.ledger.transaction.rows import LeaseRow, Rest
 
 _LONGEST_REST = Ms(120_000)
 _KEEP = Ms(KEEP)
-_UNUSED = {"withdrawn", "turned_away"}
+_UNUSED = {"withdrawn", "turned_away", "returned"}
 """How a lease ends that nobody used."""
 
 

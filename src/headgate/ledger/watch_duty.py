@@ -4,7 +4,10 @@ No process is special and none must be up, yet somebody has to notice that a hol
 cooldown is over. One of those who wait does it for its whole machine: it is *on watch*. Whoever has
 to wait and finds nobody alive on watch takes over, in the transaction in which it began to wait;
 who is on watch and stops waiting names a successor in the transaction in which it stops. If
-it is killed instead, the others see its end and the first of them takes over.
+it is killed instead, a few of the others see its end and the first of them takes over.
+
+All others rely on it: while somebody is on watch, they do not look for the dead themselves. So
+what a transaction costs does not grow with those who wait.
 """
 
 from collections.abc import Mapping
@@ -28,19 +31,42 @@ class WatchList(NamedTuple):
     on_watch: bool = False
     vacant: bool = False
     members: frozenset[str] = frozenset()
+    """Whose end to look out for: everybody's, or that of the member on watch."""
+    holders: frozenset[str] = frozenset()
+    """Those of them that hold seats, if there are `MANY`: others may wait for their end."""
+    crowd: int = 0
+    """How many members there are."""
     due_in: Ms | None = None
     polls: Mapping[str, Ms] = MappingProxyType({})
     """Pools whose usage is to be read, and in how many milliseconds."""
     keyless: frozenset[str] = frozenset()
     """Those of them about which the last to ask could not, for want of the key."""
+    unseen: bool = False
+    """Whether the member on watch cannot be seen from here: it may be stopped."""
 
 
 NOTHING = WatchList()
+MANY = 64
+"""From how many members on it matters whom to watch: descriptors may not do for all."""
+_CANDIDATES = 8
+"""How many are looked at for a successor: some may have been killed."""
+_MOST = 10_000
 
 
 def member_on_watch(ledger: Ledger) -> str:
     """The member that keeps watch on this machine; empty if nobody does."""
     return ledger.tx.note(_name(ledger))
+
+
+def is_kept(ledger: Ledger) -> bool:
+    """Whether a member of this machine is on watch that lives and is not stopped."""
+    current = member_on_watch(ledger)
+    return bool(current) and ledger.listening(current) and not ledger.stopped(current)
+
+
+def holders(ledger: Ledger) -> frozenset[str]:
+    """The members that hold seats."""
+    return frozenset(lease.member for lease in ledger.tx.leases(0, _MOST))
 
 
 def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchList:
@@ -52,12 +78,19 @@ def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchList:
         ledger.tx.set_note(_name(ledger), me)
         return what_to_watch(ledger, me, waiting=waiting)
     if not waiting and member_on_watch(ledger) == me:
-        others = (worker for worker in ledger.workers() if worker != me)
-        successor = ledger.tx.waiting_member(ledger.machine, besides=me) or next(others, "")
+        successor = _successor(ledger, me)
         ledger.tx.set_note(_name(ledger), successor)
         if successor:
             ledger.woken.add(successor)
     return found
+
+
+def _successor(ledger: Ledger, me: str) -> str:
+    """Who is on watch next: the last of a line stays longest. A worker if nobody waits."""
+    waiting = ledger.tx.waiting_members(ledger.machine, me, _CANDIDATES)
+    alive = (member for member in waiting if ledger.listening(member))
+    workers = (worker for worker in ledger.workers() if worker != me)
+    return next(alive, "") or next(workers, "")
 
 
 def what_to_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchList:
@@ -67,13 +100,24 @@ def what_to_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchList:
     current = member_on_watch(ledger)
     if current == me:
         members = frozenset(row.id for row in ledger.tx.members()) - {me}
-        due_in = _due_in(ledger)
-        return WatchList(on_watch=True, members=members, due_in=due_in, polls=polls(ledger))
-    vacant = not (current and ledger.liveness.listening(current))
-    members = frozenset() if vacant else frozenset({current})
+        return WatchList(
+            on_watch=True,
+            members=members,
+            holders=holders(ledger) & members if len(members) > MANY else frozenset(),
+            crowd=len(members) + 1,
+            due_in=_due_in(ledger),
+            polls=polls(ledger),
+        )
+    vacant = not is_kept(ledger)
     wanted = polls(ledger)
-    keyless = frozenset(name for name in wanted if _lacked_key(ledger, name))
-    return WatchList(vacant=vacant, members=members, polls=wanted, keyless=keyless)
+    return WatchList(
+        vacant=vacant,
+        members=frozenset() if vacant else frozenset({current}),
+        crowd=ledger.tx.count_members(),
+        polls=wanted,
+        keyless=frozenset(name for name in wanted if _lacked_key(ledger, name)),
+        unseen=bool(current) and ledger.stopped(current) is None,
+    )
 
 
 def _lacked_key(ledger: Ledger, name: str) -> bool:

@@ -21,6 +21,9 @@ class SimulatedLiveness:
         self._wake = set(members)
         self.marks: set[str] = set()
         """What living programs carry in their environment, whoever started them."""
+        self.stopped_members: set[str] = set()
+        self.unbegun: set[int] = set()
+        """Leases that nobody has begun to use."""
 
     def join(self, member: str) -> None:
         """A process becomes known as alive."""
@@ -48,10 +51,18 @@ class SimulatedLiveness:
             if member.id not in self._life and self.marks.isdisjoint(marks())
         ]
 
-    def listening(self, member: str) -> bool:
+    def listening(self, member: str, _: object = None) -> bool:
         """Whether the member's own process is there."""
         return member in self._wake
 
-    def alive(self, member: str) -> bool:
+    def stopped(self, member: str, _: object = None) -> bool:
+        """Whether the member's process is stopped."""
+        return member in self.stopped_members
+
+    def has_begun(self, member: str, lease: int) -> bool:
+        """Whether the member has begun to use a lease."""
+        return member in self._wake and lease not in self.unbegun
+
+    def alive(self, member: str, _: object = None) -> bool:
         """Whether anything that inherited the member's life still runs."""
         return member in self._life

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headgate.core.times import Ms, Seconds, ms
 
+_START = 19
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _TIMEX = 512
@@ -71,6 +72,14 @@ def pid_space() -> str:
         return ""
 
 
+def process_fields(pid: int) -> list[str]:
+    """What Linux tells of a process, from its state on (see proc(5)); nothing if it does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
 def process_start(pid: int) -> int:
     """When a process was started, as the kernel tells it; 0 if there is none.
 
@@ -78,10 +87,8 @@ def process_start(pid: int) -> int:
     Linux it counts clock ticks since the machine was started, which nobody can set.
     """
     if sys.platform == "linux":
-        try:
-            return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
-        except OSError:
-            return 0
+        fields = process_fields(pid)
+        return int(fields[_START]) if fields else 0
     import psutil
 
     try:

@@ -269,9 +269,9 @@ class _Rows(MemoryJobRows):
         else:
             self._overtaken.discard(row.id)
 
-    def waiting_member(self, machine: str, besides: str) -> str:
-        others = (who for where, who in self._by_member if where == machine and who != besides)
-        return next(others, "")
+    def waiting_members(self, machine: str, besides: str, most: int) -> list[str]:
+        others = [who for where, who in self._by_member if where == machine and who != besides]
+        return others[::-1][:most]
 
     def tickets_of(self, member: str) -> list[Ticket]:
         return [row for row in self._tickets.values() if row.member == member]
@@ -371,6 +371,12 @@ class _Rows(MemoryJobRows):
 
     def drop_member(self, id: str) -> None:
         self._pop(self._members, id)
+
+    def count_members(self) -> int:
+        return len(self._members)
+
+    def member(self, id: str) -> Member | None:
+        return self._members.get(id)
 
     def members(self) -> list[Member]:
         return sorted(self._members.values(), key=lambda row: (row.joined, row.id))

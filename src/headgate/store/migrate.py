@@ -14,7 +14,7 @@ import apsw
 from headgate.core.named_tuple import NamedTuple
 from headgate.errors import StoreInUseError
 from headgate.ledger.transaction.rows import Member
-from headgate.store.pipe_has_reader import has_reader
+from headgate.store.process_of_member import is_listening
 from headgate.store.schema import Migration
 from headgate.store.sql_rows import SqlRows
 from headgate.store.sqlite_tables import SQL
@@ -96,7 +96,7 @@ def _check_users(
     left = [
         described(member)
         for member in members
-        if known_schema(member) < floor and has_reader(folder / f"{member.id}.wake")
+        if known_schema(member) < floor and is_listening(folder, member)
     ]
     if left:
         more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""

@@ -2,18 +2,21 @@
 
 import errno
 import os
+import stat
 from pathlib import Path
 
-_NOBODY = {errno.ENXIO, errno.ENOENT}
 
+def has_reader(path: Path) -> bool | None:
+    """Whether a process has this pipe open for reading; None if that cannot be found out.
 
-def has_reader(path: Path) -> bool:
-    """Whether a process has this pipe open for reading; True if that cannot be found out.
-
-    Opening a pipe for writing fails at once if nobody reads it.
+    Opening a pipe for writing fails at once if nobody reads it. A pipe that is not there, that may
+    not be opened, or that is no pipe says nothing about anybody.
     """
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:
-        return error.errno not in _NOBODY
-    return True
+        return False if error.errno == errno.ENXIO else None
+    try:
+        return True if stat.S_ISFIFO(os.fstat(fd).st_mode) else None
+    finally:
+        os.close(fd)

@@ -33,6 +33,9 @@ from headgate.store.sqlite_tables import SQL, SqliteTables
 from headgate.store.wall_clock import look, open_clock
 
 _PATIENCE = Seconds(30.0)
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.05
+_TRIES = round(_PATIENCE / _LONGEST_PAUSE + _LONGEST_PAUSE / _FIRST_PAUSE / 2)
+"""After how many tries that patience is at its end."""
 _CLOCKS_BEGIN = 10**12
 """A wall clock that shows less is of 2001 or before, and was not set."""
 _LATEST_CLOCK = 10**13
@@ -262,9 +265,11 @@ def _offset(text: str) -> Ms | None:
 
 
 def _wait_for_lock(tries: int) -> bool:
-    """Wait a moment for another process's transaction to end; a few of them take milliseconds."""
-    import random  # where it is rarely needed
+    """Wait for another process's transaction to end; a few of them take milliseconds.
 
-    pause = min(0.0002 * (tries + 1), 0.005)
-    time.sleep(pause * (0.5 + random.random()))  # noqa: S311 - only spreads the waiters
-    return tries * 0.005 < _PATIENCE
+    Who has waited for long tries less often: a thousand that come at once would keep the machine
+    busy with trying alone. Who comes from a program that has ended is before them then.
+    """
+    pause = min(_FIRST_PAUSE * (tries + 1), _LONGEST_PAUSE)
+    time.sleep(pause * (0.5 + os.urandom(1)[0] / 256))  # so that they do not all try at once
+    return tries < _TRIES

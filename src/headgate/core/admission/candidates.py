@@ -6,7 +6,6 @@ let in now, which would wait, and why.
 
 import math
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from functools import lru_cache
 
 from headgate.core.key_patterns import parse_key
@@ -137,6 +136,8 @@ def _moment(value: object) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         at = float(value) if abs(value) < 2**52 else math.nan
     elif isinstance(value, str) and len(value) <= 64:
+        from datetime import datetime
+
         try:
             found = datetime.fromisoformat(value.strip())
             at = found.timestamp() if found.tzinfo else math.nan

@@ -8,6 +8,7 @@ the order of the line (priority, then since when, then arrival):
 - A head that is blocked closes its lane for this pass, and the pass goes on to the next lane: a
   full pool never delays work that does not need it.
 - A head too heavy for what its pool has become stands aside until the limit is raised again.
+- A head that could be let in and whose process is stopped stands aside, too: it keeps its place.
 - A lane out of which nothing can start at all (of jobs, where nobody starts jobs) is closed, and
   none of its tickets is looked at.
 
@@ -70,6 +71,8 @@ class Head(NamedTuple):
     """The lease that it borrows seats from; 0 for none."""
     alone: tuple[Need, ...] = ()
     """What it needs instead once its lender has lent its seats to another."""
+    member: str = ""
+    """Whose it is; empty for a job's, and for who might come."""
 
     @property
     def id(self) -> int:
@@ -96,7 +99,7 @@ class Blocked(NamedTuple):
 
 
 class Aside(NamedTuple):
-    """A head that no waiting helps, only a higher limit: its lane goes on without it."""
+    """A head that its lane goes on without: it needs a higher limit, or its process is stopped."""
 
     head: Head
     reasons: tuple[Reason, ...]
@@ -112,6 +115,12 @@ class Closed(NamedTuple):
 Decision = Granted | Blocked | Aside | Closed
 Follow = Callable[[int, Order | None], Head | Reason | None]
 """The next ticket of a lane, after a place in the line; or why nothing in the lane can start."""
+Absent = Callable[[Head], Reason | None]
+"""Why a head that has room cannot be let in all the same. Asked of no other."""
+
+
+def _all_there(_: Head) -> None:
+    """Nobody is stopped."""
 
 
 def heads_of(lanes: Iterable[int], follow: Follow) -> Iterator[Head | Closed]:
@@ -128,7 +137,11 @@ def heads_of(lanes: Iterable[int], follow: Follow) -> Iterator[Head | Closed]:
 
 
 def decisions(
-    line: Iterable[Head | Closed], use: Use, now: Ms, follow: Follow
+    line: Iterable[Head | Closed],
+    use: Use,
+    now: Ms,
+    follow: Follow,
+    absent: Absent = _all_there,
 ) -> Iterator[Decision]:
     """Decide on everyone who is at the head of a lane, in the order of the line.
 
@@ -151,7 +164,8 @@ def decisions(
             head, first = first, None
         else:
             head = heappop(queue)
-        decision = _decide(head.unaided() if head.lender in lent else head, use, now, waiting)
+        competes = head.unaided() if head.lender in lent else head
+        decision = _decide(competes, use, now, waiting, absent)
         yield decision
         if isinstance(decision, Granted) and decision.head.lender:
             lent.add(decision.head.lender)
@@ -163,10 +177,14 @@ def decisions(
             first = next(firsts, None)
 
 
-def _decide(head: Head, use: Use, now: Ms, waiting: "_Waiting") -> Granted | Blocked | Aside:
+def _decide(
+    head: Head, use: Use, now: Ms, waiting: "_Waiting", absent: Absent
+) -> Granted | Blocked | Aside:
     """Let a head in, have it wait, or have it stand aside."""
     reasons = obstacles(head, use, now)
     if not reasons:
+        if why := absent(head):
+            return Aside(head, (why,))
         for need in head.needs:
             use.let_in(need, head.cls, now)
         return Granted(head, waiting.overtaken_by(head, use, now))

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from hashlib import blake2b
 
 from headgate.core.agents.profile import OutputLine, Profile, Tool
 from headgate.core.agents.resume_command import SESSION
@@ -89,6 +88,8 @@ def _calls(tools: tuple[Tool, ...], event: object, kind: str) -> list[str]:
 
 
 def _identity(call: object, tool: Tool) -> str:
+    from hashlib import blake2b  # which loads all of OpenSSL
+
     name = _at(call, tool.name)
     known = _ODD.sub("_", name[:60]) if isinstance(name, str) and name else "tool"
     try:

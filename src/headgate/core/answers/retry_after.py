@@ -6,7 +6,6 @@ Odd values are no values: whatever comes in, nothing here raises.
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import parse_duration
@@ -102,6 +101,8 @@ def _moment(word: str) -> Seconds | None:
         day, month, year, clock = date.groups()
         word = f"{year}-{_MONTHS.index(month) + 1:02}-{day}T{clock}Z"
     if "T" in word:
+        from datetime import datetime
+
         at = datetime.fromisoformat(word)
         return Seconds(at.timestamp() if at.tzinfo else math.nan)
     if re.fullmatch(r"[0-9]{10,13}(?:\.[0-9]{1,9})?", word):

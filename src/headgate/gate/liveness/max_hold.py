@@ -19,7 +19,7 @@ def end_orphans(transactor: Transactor, registry: MemberRegistry) -> None:
 
     The seats are freed by the end of the programs, and by nothing else.
     """
-    for mark, lease in transactor.read(_overdue):
+    for mark, lease in transactor.look(_overdue):
         text = "held longer than its pool's max_hold, with no process of headgate left to end it"
         transactor.run(partial(record_end, id=lease.id, text=text))
         find = partial(programs, registry, lease, mark)
@@ -37,7 +37,7 @@ def _overdue(ledger: Ledger) -> list[tuple[str, LeaseRow]]:
             and lease.marked
             and lease.cancel is None
             and ledger.now - lease.granted > allowed
-            and not ledger.liveness.listening(lease.member)
+            and not ledger.listening(lease.member)
         ):
             found.append((lease_mark(ledger.tx.uid(), lease.id), lease))
     return found

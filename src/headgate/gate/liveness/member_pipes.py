@@ -10,10 +10,16 @@ anything of this member still run?" and `wake` answers "is its own process there
 closes both when a process ends, however it ends, and across containers that share the folder.
 Whoever holds the write end of `life` open is told by poll() when the last reader has gone.
 Writing a byte into `wake` wakes the process.
+
+A pipe that is not there says nothing: somebody may have removed the folder. Then the member's
+process is asked after by its number and its start, and woken through /proc, so that it makes its
+pipes anew. Who can neither be seen to live nor be known to have ended counts as alive.
 """
 
 import os
 import re
+import stat
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -21,15 +27,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headgate.errors import StoreUnavailableError
-from headgate.gate.liveness.process_marks import carriers, readers
-from headgate.ledger.transaction.rows import Member
+from headgate.gate.liveness import begun_leases
+from headgate.gate.liveness.open_pipes import pipe_of, readers
+from headgate.gate.liveness.process_marks import carriers
+from headgate.ledger.transaction.rows import FindMember, Member
 from headgate.store.pipe_has_reader import has_reader
+from headgate.store.process_of_member import in_sight, is_running, is_stopped
 
 if TYPE_CHECKING:
     from headgate.gate.liveness.preload_modules import Preloader
 
 _OLD = 3600
+_SOME = 50
 _ID = r"[0-9A-Za-z_-]{1,64}"
+_TRIES = 5
+_MODES = {"life": os.O_RDONLY | os.O_NONBLOCK, "wake": os.O_RDWR | os.O_NONBLOCK}
 
 
 class PipeRegistry:
@@ -40,6 +52,11 @@ class PipeRegistry:
         self.me = os.urandom(6).hex()
         self.marked_programs: dict[str, list[int]] = {}
         """Members kept alive only by programs that carry their mark, and those programs."""
+        self._lost: dict[str, str] = {}
+        """Where those are woken whose pipes were removed."""
+        self._begun: set[int] = set()
+        self._marking = threading.Lock()
+        """Held while leases are marked as begun, in the pipe that may just be made anew."""
         self._life = -1
         self._wake = -1
         self._preloader: Preloader | None = None
@@ -49,12 +66,10 @@ class PipeRegistry:
         if self._life >= 0:
             return
         try:
-            self.folder.mkdir(mode=0o700, exist_ok=True)
-            self._clear_up()
-            for kind in ("life", "wake"):
-                os.mkfifo(self._path(self.me, kind), 0o600)
-            self._life = os.open(self._path(self.me, "life"), os.O_RDONLY | os.O_NONBLOCK)
-            self._wake = os.open(self._path(self.me, "wake"), os.O_RDWR | os.O_NONBLOCK)
+            with suppress(FileNotFoundError):
+                self._clear_up()
+            self._life = self._make("life")
+            self._wake = self._make("wake")
         except OSError as error:
             self.leave(remove=True)
             raise StoreUnavailableError(
@@ -64,6 +79,61 @@ class PipeRegistry:
 
         self._preloader = Preloader()
         self._preloader.start()
+
+    def _make(self, kind: str) -> int:
+        """Make a pipe and read it. It gets its name last: a pipe without a reader is a death."""
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):  # somebody is just removing the folder
+                self.folder.mkdir(mode=0o700, exist_ok=True)
+                return self._make_once(self._path(self.me, f"{kind}.new"), kind)
+        return self._make_once(self._path(self.me, f"{kind}.new"), kind)
+
+    def _make_once(self, new: Path, kind: str) -> int:
+        new.unlink(missing_ok=True)
+        os.mkfifo(new, 0o600)
+        fd = -1
+        try:
+            fd = os.open(new, _MODES[kind])
+            if kind == "life":
+                for lease in (*self._begun, begun_leases.TELLS):
+                    begun_leases.mark(fd, lease)
+            new.rename(self._path(self.me, kind))
+        except OSError:
+            if fd >= 0:
+                os.close(fd)
+            new.unlink(missing_ok=True)
+            raise
+        return fd
+
+    def renew(self) -> None:
+        """Make the pipes anew whose files are gone: others look for them in vain."""
+        for kind, fd in (("life", self._life), ("wake", self._wake)):
+            with self._marking, suppress(OSError):  # then others go on asking after this process
+                if fd >= 0 and not self._is_at(self._path(self.me, kind), fd):
+                    new = self._make(kind)
+                    os.dup2(new, fd, inheritable=False)
+                    os.close(new)
+
+    def _is_at(self, path: Path, fd: int) -> bool:
+        try:
+            return os.path.samestat(path.lstat(), os.fstat(fd))
+        except FileNotFoundError:
+            return False
+
+    def begin(self, lease: int) -> bool:
+        """Tell others that a lease is being used; False if they cannot be told."""
+        with self._marking:
+            self._begun.add(lease)
+            if begun_leases.mark(self._life, lease):
+                return True
+            begun_leases.unmark(self._life, begun_leases.TELLS)
+            return False
+
+    def end(self, lease: int) -> None:
+        """A lease is not used any more."""
+        with self._marking:
+            self._begun.discard(lease)
+            begun_leases.unmark(self._life, lease)
 
     @property
     def wake_fd(self) -> int:
@@ -95,75 +165,138 @@ class PipeRegistry:
     def forget(self, member: str) -> None:
         """Remove what a dead member left in the folder."""
         for kind in ("life", "wake"):
-            self._path(member, kind).unlink(missing_ok=True)
+            with suppress(OSError):  # somebody has put something else there, or shut the folder
+                self._path(member, kind).unlink(missing_ok=True)
         self.marked_programs.pop(member, None)
+        self._lost.pop(member, None)
 
     def _clear_up(self) -> None:
-        """Remove pipes that nobody has open; their owners died before they could."""
-        for entry in os.scandir(self.folder):
-            member, _, kind = entry.name.partition(".")
+        """Remove pipes that nobody has open; their owners died before they could.
+
+        Of many only some are looked at: the next who come look at others.
+        """
+        kinds = (".life", ".new")
+        names = [name for name in os.listdir(self.folder) if name.endswith(kinds)]  # noqa: PTH208
+        start = int.from_bytes(os.urandom(4), "big") % max(1, len(names) - _SOME + 1)
+        for path in map(self.folder.joinpath, names[start : start + _SOME]):
             with suppress(OSError):
-                old = time.time() - entry.stat().st_mtime > _OLD
-                if kind == "life" and old and not self.alive(member):
-                    self.forget(member)
+                old = time.time() - path.stat().st_mtime > _OLD
+                if not old or has_reader(path) is not False:
+                    continue
+                if path.suffix == ".life":
+                    self.forget(path.stem)
+                else:
+                    path.unlink()
 
     def wake(self, member: str) -> None:
         """Tell a member to look at the store: something has changed for it."""
-        try:
-            fd = os.open(self._path(member, "wake"), os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:
+        fd = _writable(str(self._path(member, "wake")))
+        if fd is None and member in self._lost:
+            fd = _writable(self._lost[member])
+        if fd is None:
             return
-        try:
+        with suppress(OSError):  # full: it is awake already, or about to be
             os.write(fd, b"!")
-        except OSError:  # full: it is awake already, or about to be
-            pass
-        finally:
-            os.close(fd)
+        os.close(fd)
 
-    def listening(self, member: str) -> bool:
+    def listening(self, member: str, find: FindMember, /) -> bool:
         """Whether the member's own process is there."""
-        return member == self.me or self._open(member, "wake")
+        if member == self.me or (told := self._told(member, "wake")):
+            return True
+        row = find(member)
+        return row is not None and self._lives(row, "wake", told=told)
 
-    def alive(self, member: str) -> bool:
+    def alive(self, member: str, find: FindMember, /) -> bool:
         """Whether anything that inherited the member's life still runs."""
-        return member == self.me or self._open(member, "life")
+        if member == self.me or (told := self._told(member, "life")):
+            return True
+        row = find(member)
+        if row is not None and self._lives(row, "life", told=told):
+            return True
+        return bool(readers({f"{member}.life"}))
+
+    def stopped(self, member: str, find: FindMember, /) -> bool | None:
+        """Whether the member's process is stopped; None if it cannot be seen."""
+        if member == self.me:
+            return False
+        row = find(member)
+        return None if row is None else is_stopped(row)
+
+    def has_begun(self, member: str, lease: int, /) -> bool:
+        """Whether the member may have begun to use a lease."""
+        pipe = None if member == self.me else self.watch(member)
+        if pipe is None:
+            return True
+        try:
+            return begun_leases.is_marked(pipe, lease)
+        finally:
+            os.close(pipe)
 
     def users(self, member: str) -> list[int]:
         """The processes that keep a member alive, other than its own and those who look."""
-        pids = readers(str(self._path(member, "life").resolve()))
-        return [pid for pid in pids if pid != os.getpid()]
+        name = f"{member}.life"
+        return [pid for pid in readers({name}).get(name, ()) if pid != os.getpid()]
 
     def watch(self, member: str) -> int | None:
         """A descriptor on which poll() reports an error once the member has ended."""
-        try:
-            return os.open(self._path(member, "life"), os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:
-            return None
+        return _writable(str(self._path(member, "life")))
 
     def dead(self, members: Iterable[tuple[Member, Callable[[], list[str]]]]) -> list[str]:
         """Those of whom nothing runs any more: no pipe is open, no program carries their mark."""
         ended: dict[str, list[str]] = {}
+        inherited: set[str] = set()
+        """Pipes that a program may have open although their files are gone, or are new ones."""
         for member, marks in members:
-            if not self.alive(member.id):
+            told = member.id == self.me or self._told(member.id, "life")
+            if not told and not self._lives(member, "life", told=told):
                 ended[member.id] = marks()
+                if told is None or ended[member.id]:
+                    inherited.add(f"{member.id}.life")
         all_marks = {mark for marks in ended.values() for mark in marks}
         carried = carriers(all_marks)
         for mark in all_marks - carried.keys():  # a program that is just starting another has none
             carried |= carriers({mark})
+        heirs = readers(inherited)
         self.marked_programs = {
             id: pids
             for id, marks in ended.items()
             if (pids := [pid for mark in marks for pid in carried.get(mark, ())])
+            or (pids := heirs.get(f"{id}.life", []))
         }
         return [id for id in ended if id not in self.marked_programs]
 
-    def _open(self, member: str, kind: str) -> bool:
+    def _told(self, member: str, kind: str) -> bool | None:
+        """Whether a member's pipe has a reader; None if the pipe does not tell."""
         if not re.fullmatch(_ID, member):
             return False  # nobody ever had such an id, and its path would lead who knows where
         return has_reader(self._path(member, kind))
 
+    def _lives(self, member: Member, kind: str, *, told: bool | None) -> bool:
+        """Whether a member's process has a pipe open, though its file tells of no reader."""
+        runs = is_running(member)
+        seen = runs is not False and in_sight(member)
+        pipe = pipe_of(member.pid, f"{member.id}.{kind}") if seen else None
+        if pipe is None:
+            return told is None and runs is not False
+        if pipe:  # its file is gone: it makes another one when it is woken
+            self._lost[member.id] = pipe_of(member.pid, f"{member.id}.wake") or ""
+            self.wake(member.id)
+        return bool(pipe)
+
     def _path(self, member: str, kind: str) -> Path:
         return self.folder / f"{member}.{kind}"
+
+
+def _writable(path: str) -> int | None:
+    """A pipe, opened for writing; None if nobody reads it, or if it is none."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return None
+    if stat.S_ISFIFO(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    return None
 
 
 _AT_HOME: dict[str, Callable[[], None]] = {}
@@ -184,6 +317,9 @@ class LocalRegistry:
         """Be reachable for the other gates of this process."""
         _AT_HOME[self.me] = self._poke
 
+    def renew(self) -> None:
+        """Nothing gets lost here."""
+
     def drain(self) -> None:
         """Nothing piles up here."""
 
@@ -200,13 +336,28 @@ class LocalRegistry:
         if poke is not None:
             poke()
 
-    def listening(self, member: str) -> bool:
+    def listening(self, member: str, _: object = None, /) -> bool:
         """Whether the member's gate is open."""
         return member in _AT_HOME
 
-    def alive(self, member: str) -> bool:
+    def alive(self, member: str, _: object = None, /) -> bool:
         """Whether the member's gate is open."""
         return member in _AT_HOME
+
+    def stopped(self, member: str, _: object = None, /) -> bool:
+        """Nobody here is stopped while another is not."""
+        return False
+
+    def has_begun(self, member: str, lease: int, /) -> bool:
+        """Whoever was granted something here has it."""
+        return True
+
+    def begin(self, lease: int) -> bool:
+        """Nobody has to be told."""
+        return True
+
+    def end(self, lease: int) -> None:
+        """Nobody has to be told."""
 
     def users(self, member: str) -> list[int]:
         """No program of its own."""

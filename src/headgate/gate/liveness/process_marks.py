@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from headgate.core.times import Seconds
+from headgate.gate.liveness.open_pipes import NO_ROOM
 from headgate.ledger.transaction.rows import LeaseRow
 
 MARK = "HEADGATE_LEASE"
@@ -47,7 +48,9 @@ def _marked_in_proc() -> Iterator[tuple[int, str]]:
         try:
             with open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123 - as above
                 environment = file.read()
-        except OSError:
+        except OSError as error:
+            if error.errno in NO_ROOM:  # not to be taken for "it carries no mark"
+                raise
             continue
         if wanted in environment:
             for entry in environment.split(b"\0"):
@@ -80,30 +83,6 @@ def programs(registry: Users, lease: LeaseRow, mark: str) -> set[int]:
     members = {lease.member, lease.life} - {""}
     users = {pid for member in members for pid in registry.users(member)}
     return {*carriers([mark]).get(mark, ()), *users}
-
-
-def readers(path: str) -> list[int]:
-    """The processes that have a pipe open for reading, where the system tells.
-
-    Whoever has inherited a life reads it; who has it open for writing only watches.
-    """
-    found = []
-    for name in os.listdir(_PROC) if (_PROC / "self" / "fd").exists() else ():  # noqa: PTH208
-        with suppress(OSError):
-            if name.isdigit() and any(
-                os.readlink(f"/proc/{name}/fd/{fd}") == path  # noqa: PTH115 - thousands of them
-                and _is_read(name, fd)
-                for fd in os.listdir(f"/proc/{name}/fd")  # noqa: PTH208 - as above
-            ):
-                found.append(int(name))
-    return found
-
-
-def _is_read(pid: str, fd: str) -> bool:
-    for line in (_PROC / pid / "fdinfo" / fd).read_text().splitlines():
-        if line.startswith("flags:"):
-            return int(line.split()[1], 8) & os.O_ACCMODE != os.O_WRONLY
-    return True
 
 
 def end(

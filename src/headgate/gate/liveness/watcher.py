@@ -1,13 +1,17 @@
 """What this process looks out for while it waits: the ends of others, and the next moment.
 
 What that is, the store says (see `ledger/watch_duty.py`): the member on watch looks out for
-everybody on its machine, and all others for that member.
+everybody on its machine, and a few of the others, its *deputies*, look out for that member. Who
+is neither sleeps until it is woken. Each process draws a lot once: the more wait, the smaller it
+has to be for a deputy.
 """
 
 import os
 import select
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, islice
 
 from headgate.core.times import seconds
 from headgate.gate.liveness.member_pipes import MemberRegistry, PipeRegistry
@@ -15,6 +19,14 @@ from headgate.gate.transactions.background_thread import Background
 from headgate.gate.transactions.operation import Operation, Participant
 from headgate.ledger import watch_duty
 from headgate.ledger.transaction.ledger import Ledger
+
+DEPUTIES = 8
+"""How many look out for the member on watch, however many wait; about."""
+
+
+def lot() -> float:
+    """A random number below 1. Python's own module for that takes more memory than this thread."""
+    return int.from_bytes(os.urandom(2), "big") / 65536
 
 
 class Watcher(Participant):
@@ -37,6 +49,12 @@ class Watcher(Participant):
         self._next = watch_duty.NOTHING
         self._watched: dict[int, str] = {}
         self._wake_fd = -1
+        self._lot = lot()
+
+    @property
+    def deputy(self) -> bool:
+        """Whether this process looks out for the member on watch."""
+        return bool(self.plan.members) and not self.plan.on_watch
 
     def conclude(self, ledger: Ledger, operations: Sequence[Operation]) -> None:
         """Keep watch if nobody does, or hand it on when leaving."""
@@ -54,6 +72,8 @@ class Watcher(Participant):
         """Look out for this from now on. Called while no transaction of this process is open."""
         if plan is watch_duty.NOTHING and self.plan is watch_duty.NOTHING:
             return
+        if not plan.on_watch and self._lot * plan.crowd >= DEPUTIES:
+            plan = plan._replace(members=frozenset())
         self.plan = plan
         self.due = None if plan.due_in is None else time.monotonic() + seconds(plan.due_in)
         self._planned(plan)
@@ -86,11 +106,12 @@ class Watcher(Participant):
         if self._registry.wake_fd >= 0 and self._wake_fd < 0:
             self._wake_fd = self._registry.wake_fd
             self._background.watch(self._wake_fd, select.POLLIN)
+        wanted = self._wanted()
         for fd, name in list(self._watched.items()):
-            if name not in self.plan.members and not name.isdigit():
+            if name not in wanted and not name.isdigit():
                 self._unwatch(fd)
         names = set(self._watched.values())
-        for member in self.plan.members - names:
+        for member in wanted - names:
             pipe = self._registry.watch(member)
             if pipe is not None:
                 self._watch(pipe, member, 0)
@@ -98,6 +119,22 @@ class Watcher(Participant):
             self._watch_programs(
                 {pid for pids in self._registry.marked_programs.values() for pid in pids}, names
             )
+
+    def unwatched(self, plan: watch_duty.WatchList) -> frozenset[str]:
+        """Those of a plan whose end no descriptor tells: they have to be looked at."""
+        return plan.members.difference(self._watched.values())
+
+    def _wanted(self) -> set[str]:
+        """Whom to watch by a descriptor: all, or as many as this process may well have open.
+
+        Holders come first: others wait for their end. Then those who are watched already.
+        """
+        plan = self.plan
+        if len(plan.members) <= watch_duty.MANY:
+            return set(plan.members)
+        watched = plan.members.intersection(self._watched.values())
+        wanted = chain(plan.holders, watched - plan.holders, plan.members - watched - plan.holders)
+        return set(islice(wanted, _room()))
 
     def close(self) -> None:
         """Let go of every descriptor."""
@@ -125,3 +162,11 @@ class Watcher(Participant):
         if self._watched.pop(fd, None) is not None:
             self._background.unwatch(fd)
             os.close(fd)
+
+
+def _room() -> int:
+    """How many descriptors watching may take: half of what the process may have open."""
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else max(watch_duty.MANY, soft // 2)

@@ -252,10 +252,10 @@ class Transactor:
                 begin(ledger)
             for one in operations:
                 _apply(one, ledger)
-            self._settle(ledger)
+            self._settle(ledger, operations)
             for one in operations:
                 one.conclude(ledger)
-            self._settle(ledger)
+            self._settle(ledger, operations)
             for conclude in self._steps.conclude:
                 conclude(ledger, operations)
         return ledger
@@ -273,15 +273,19 @@ class Transactor:
                 sys.excepthook(*sys.exc_info())
         return others
 
-    def _settle(self, ledger: Ledger) -> None:
+    def _settle(self, ledger: Ledger, operations: Sequence[Operation]) -> None:
         if ledger.unsettled and not self.lets_in:
             lifecycle.pick_up(ledger)
             ledger.settled()
             ledger.woken.add(watch_duty.member_on_watch(ledger))  # it finds out who may be let in
         while ledger.unsettled:
             admit.settle(ledger)
-            if ledger.blocked:
+            if not ledger.blocked:
+                continue
+            if not watch_duty.is_kept(ledger):
                 dead_members.remove_dead_members(ledger)
+            elif any(one.impatient for one in operations):
+                dead_members.remove_dead_members(ledger, watch_duty.holders(ledger))
 
 
 class _Steps:

@@ -40,6 +40,8 @@ class Operation:
     """Whether rows will name this process, so that it must be known as alive."""
     retried = False
     """Whether it must be done in the end, even if the store cannot be written now."""
+    impatient = False
+    """Whether it takes no for an answer, so that it must not be turned away for a dead holder."""
     loop: "asyncio.AbstractEventLoop | None" = None
     """The event loop in whose thread the outcome is told; None for whichever thread knows it."""
 

@@ -1,10 +1,12 @@
 """Ask for seats, settle the line, hand seats to the next."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from headgate.core.admission import next_in_line, seats
 from headgate.core.admission.next_in_line import Granted, Head, Order, PassOutcome
 from headgate.core.admission.seats import Need, Reason
+from headgate.core.key_patterns import HOST
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import priority_class
 from headgate.core.stored_text.formats import Unreadable
@@ -47,9 +49,10 @@ class Request(NamedTuple):
         return priority_class(-self.urgency)
 
 
-def ask(ledger: Ledger, request: Request) -> int:
+def ask(ledger: Ledger, request: Request, id: int = 0) -> int:
     """Grant the request at once, or put it into the line; returns its id either way.
 
+    Who has lost its lease before it began asks with the same `id`, and so for its old place.
     Nobody is passed: if anyone waits for a pool that this request sits in, or to borrow from the
     same lease, it joins the line, and the line is settled at the end of the transaction. If nobody
     does, a pass would decide nothing that concerns it: it is let in without one if there is room.
@@ -60,7 +63,7 @@ def ask(ledger: Ledger, request: Request) -> int:
     lane = lane_of(request)
     head = head_of(ledger, lane, request.weight, request.tokens)
     refuse_too_heavy(head.needs, request.cls, request.weight)
-    head = head._replace(order=(request.urgency, request.since, ledger.tx.next_id()))
+    head = head._replace(order=(request.urgency, request.since, id or ledger.tx.next_id()))
     if request.label and not request.task:
         request = request._replace(task=f"{request.label}-{head.id}")
     if not has_rivals(ledger, head, request.machine) and not next_in_line.obstacles(
@@ -165,7 +168,8 @@ def settle(ledger: Ledger) -> None:
 
     walk = LineWalk(ledger, ledger.use, follow, changes)
     outcome = PassOutcome()
-    for decision in next_in_line.decisions(walk.heads(), ledger.use, ledger.now, follow):
+    there, line = partial(absent, ledger), walk.heads()
+    for decision in next_in_line.decisions(line, ledger.use, ledger.now, follow, there):
         outcome.add(decision)
         if isinstance(decision, Granted):
             _grant_ticket(ledger, decision.head, walk.lanes[decision.head.lane])
@@ -191,11 +195,20 @@ def next_head(
         return NO_WORKER
     while rows := ledger.tx.page(lane.id, after, 1):
         ticket = rows[0]
-        if lane.jobs or ledger.liveness.listening(ticket.member):
+        if lane.jobs or ledger.listening(ticket.member):
             return make_head(ledger, lane, ticket)
         lost(ticket.member)
         after = ticket.order
     return None
+
+
+def absent(ledger: Ledger, head: Head) -> Reason | None:
+    """Why a head that has room is not let in: its process is stopped, and would idle the seats."""
+    if not head.member or not ledger.stopped(head.member):
+        return None
+    ledger.woken.add(head.member)  # so that it looks as soon as it goes on
+    limited = (need.pool.name for need in head.needs if need.pool.limit is not None)
+    return Reason("process_stopped", next(limited, HOST))
 
 
 def make_head(ledger: Ledger, lane: Lane, ticket: Ticket) -> Head:
@@ -203,6 +216,8 @@ def make_head(ledger: Ledger, lane: Lane, ticket: Ticket) -> Head:
     if lane.jobs and lane.lender and not waits.lends(ledger, lane.lender, ticket.id):
         lane = lane._replace(lender=0)
     head = head_of(ledger, lane, ticket.weight, ticket.tokens, order=ticket.order)
+    if ticket.member:
+        head = head._replace(member=ticket.member)
     if not ticket.overtaken:
         return head
     return head._replace(overtaken=_read_times(ledger, ticket.overtaken, head.needs))

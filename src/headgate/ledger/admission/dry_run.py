@@ -5,6 +5,7 @@ it lets nobody in any more; what it then says of those who wait is what they wou
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from headgate.core.admission import next_in_line, seats
 from headgate.core.admission.next_in_line import Granted, Head, Order, PassOutcome
@@ -100,7 +101,9 @@ class DryRun:
         self.outcome = outcome = PassOutcome()
         walk = LineWalk(self._ledger, self.use, self._follow, self._everywhere)
         line = walk.heads([self.lanes[id] for id, some in self._new.items() if some.heads])
-        for decision in next_in_line.decisions(line, self.use, self._ledger.now, self._follow):
+        there = partial(admit.absent, self._ledger)
+        now, follow = self._ledger.now, self._follow
+        for decision in next_in_line.decisions(line, self.use, now, follow, there):
             outcome.add(decision)
             if isinstance(decision, Granted):
                 head = decision.head

@@ -186,7 +186,7 @@ def adopt(ledger: Ledger, id: int, me: str) -> Job | None:
     lease, job = ledger.tx.lease(id), ledger.tx.job(id)
     if lease is None or job is None or job.state is not State.RUNNING:
         return None
-    if ledger.liveness.listening(lease.member):
+    if ledger.listening(lease.member):
         return None
     ledger.tx.change_lease(lease._replace(member=me, life=lease.life or lease.member))
     job = change(job, JobEvent.ADOPT, ledger.now)
@@ -351,9 +351,7 @@ def slow_workers(ledger: Ledger) -> set[str]:
 
 def without_runner(ledger: Ledger) -> list[LeaseRow]:
     """Leases of jobs whose runner is gone."""
-    return [
-        lease for lease in ledger.tx.job_leases() if not ledger.liveness.listening(lease.member)
-    ]
+    return [lease for lease in ledger.tx.job_leases() if not ledger.listening(lease.member)]
 
 
 def tell_of(ledger: Ledger, job: Job, kind: str, text: str) -> None:

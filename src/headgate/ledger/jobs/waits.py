@@ -28,7 +28,7 @@ def current(ledger: Ledger) -> list[StoredWait]:
     return [
         wait
         for wait in found or ()
-        if ledger.liveness.listening(wait.member) and ledger.tx.lease(wait.lease) is not None
+        if ledger.listening(wait.member) and ledger.tx.lease(wait.lease) is not None
     ]
 
 

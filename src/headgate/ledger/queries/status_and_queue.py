@@ -283,7 +283,7 @@ def _waiting(ledger: Ledger, lane: Lane, ticket: Ticket, spot: Spot, wall: Secon
 
 def running(ledger: Ledger, lease: LeaseRow, wall: Seconds) -> Running:
     """A lease, as people want to see it."""
-    listening = ledger.liveness.listening(lease.member)
+    listening = ledger.listening(lease.member)
     state = "cancelling" if lease.cancel else "running" if listening else "orphaned"
     held = seconds(ledger.now - lease.granted)
     return Running(

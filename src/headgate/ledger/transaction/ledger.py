@@ -235,9 +235,24 @@ class Ledger:
             self._workers = [
                 row.id
                 for row in self.tx.members()
-                if row.works and row.machine == self.machine and self.liveness.listening(row.id)
+                if row.works
+                and row.machine == self.machine
+                and self.listening(row.id)
+                and not self.stopped(row.id)
             ]
         return self._workers
+
+    def listening(self, member: str) -> bool:
+        """Whether a member's own process is there."""
+        return self.liveness.listening(member, self.tx.member)
+
+    def alive(self, member: str) -> bool:
+        """Whether anything that inherited a member's life still runs."""
+        return self.liveness.alive(member, self.tx.member)
+
+    def stopped(self, member: str) -> bool | None:
+        """Whether a member's process is stopped; None if it cannot be seen."""
+        return self.liveness.stopped(member, self.tx.member)
 
     def add_ticket(self, ticket: Ticket) -> None:
         """Put a ticket into its lane."""

@@ -273,8 +273,8 @@ class Tx(Protocol):
     def set_overtaken(self, id: int, overtaken: str) -> None:
         """Remember where and when a ticket was overtaken."""
 
-    def waiting_member(self, machine: str, besides: str) -> str:
-        """Some other member of this machine with a ticket; empty if there is none."""
+    def waiting_members(self, machine: str, besides: str, most: int) -> list[str]:
+        """Some other members of this machine with tickets: the last of each line first."""
 
     def tickets_of(self, member: str) -> list[Ticket]:
         """A member's tickets."""
@@ -333,8 +333,14 @@ class Tx(Protocol):
     def drop_member(self, id: str) -> None:
         """Forget a member."""
 
+    def count_members(self) -> int:
+        """How many members there are."""
+
     def members(self) -> list[Member]:
         """All members."""
+
+    def member(self, id: str) -> Member | None:
+        """A member."""
 
     def add_event(self, row: EventRow) -> None:
         """Keep an event (its id is given here), and forget the oldest beyond the bound."""
@@ -397,14 +403,28 @@ class Tx(Protocol):
         """The leases of jobs."""
 
 
+FindMember = Callable[[str], Member | None]
+"""The row of a member, by its id; None if there is none."""
+
+
 class Liveness(Protocol):
-    """Who is alive. Asked inside a transaction, so it must be quick."""
+    """Who is alive. Asked inside a transaction, so it must be quick.
+
+    A member's row is needed only where its pipe says nothing: then its process is asked after. Who
+    may be alive is alive: only certainty frees a seat.
+    """
 
     def dead(self, members: Iterable[tuple[Member, Callable[[], list[str]]]]) -> list[str]:
         """The ids of those that have ended; each comes with a way to get its leases' marks."""
 
-    def listening(self, member: str) -> bool:
+    def listening(self, member: str, find: FindMember, /) -> bool:
         """Whether a member's own process is there to be woken."""
 
-    def alive(self, member: str) -> bool:
+    def alive(self, member: str, find: FindMember, /) -> bool:
         """Whether anything that inherited a member's life still runs."""
+
+    def stopped(self, member: str, find: FindMember, /) -> bool | None:
+        """Whether a member's process is stopped, as by Ctrl-Z; None if it cannot be seen."""
+
+    def has_begun(self, member: str, lease: int, /) -> bool:
+        """Whether a member may have begun to use a lease; False only if it certainly has not."""

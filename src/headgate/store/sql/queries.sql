@@ -105,9 +105,11 @@ ORDER BY urgency, since, id LIMIT ?
 -- name: set_overtaken
 UPDATE ticket SET overtaken = ? WHERE id = ?
 
--- name: waiting_member
-SELECT t.member FROM ticket AS t JOIN lane AS l ON l.id = t.lane
-WHERE l.machine = ? AND t.member <> ? LIMIT 1
+-- name: waiting_members
+SELECT t.member FROM lane AS l JOIN ticket AS t ON t.id IN (
+    SELECT id FROM ticket WHERE lane = l.id AND member <> ?
+    ORDER BY urgency DESC, since DESC, id DESC LIMIT ?
+) WHERE l.machine = ? LIMIT ?
 
 -- name: tickets_of
 SELECT * FROM ticket WHERE member = ? ORDER BY id
@@ -207,10 +209,18 @@ INSERT OR REPLACE INTO process VALUES (?, ?, ?, ?)
 -- name: drop_member
 DELETE FROM member WHERE id = ?
 
+-- name: count_members
+SELECT count(*) FROM member
+
 -- name: members
 SELECT m.id, machine, pid, pid_space, joined, works, coalesce(started, 0), coalesce(version, ''),
     coalesce(schema, 0)
 FROM member AS m LEFT JOIN process ON process.member = m.id ORDER BY joined, m.id
+
+-- name: member
+SELECT m.id, machine, pid, pid_space, joined, works, coalesce(started, 0), coalesce(version, ''),
+    coalesce(schema, 0)
+FROM member AS m LEFT JOIN process ON process.member = m.id WHERE m.id = ?
 
 -- name: add_event
 INSERT INTO event (at, kind, work, key, task, pool, text) VALUES (?, ?, ?, ?, ?, ?, ?)

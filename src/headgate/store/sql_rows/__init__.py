@@ -226,15 +226,25 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         return self._members
 
     def add_member(self, row: Member) -> None:
-        self._known_members()[row.id] = row
+        if self._members is not None:
+            self._members[row.id] = row
         self._change("add_member", *row)
 
     def drop_member(self, id: str) -> None:
-        self._known_members().pop(id, None)
+        if self._members is not None:
+            self._members.pop(id, None)
         self._change("drop_member", id)
+
+    def count_members(self) -> int:
+        return self._number("count_members") if self._members is None else len(self._members)
 
     def members(self) -> list[Member]:
         return sorted(self._known_members().values(), key=lambda row: (row.joined, row.id))
+
+    def member(self, id: str) -> Member | None:
+        if self._members is not None:
+            return self._members.get(id)
+        return next((Member._make(row) for row in self._ask("member", id)), None)
 
     def add_event(self, row: EventRow) -> None:
         self._new_events.append(row)

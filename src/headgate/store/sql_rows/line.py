@@ -218,11 +218,11 @@ class LineRows(Session):
             self._fronts[row.lane] = [changed if one.id == id else one for one in front]
         self._change("set_overtaken", overtaken, id)
 
-    def waiting_member(self, machine: str, besides: str) -> str:
+    def waiting_members(self, machine: str, besides: str, most: int) -> list[str]:
         if self._all_lanes and all(lane.machine != machine for lane in self._known_lanes()):
-            return ""
-        rows = self._ask("waiting_member", machine, besides)
-        return str(rows[0][0]) if rows else ""
+            return []
+        rows = self._ask("waiting_members", besides, most, machine, most)
+        return [str(row[0]) for row in reversed(rows)]
 
     def tickets_of(self, member: str) -> list[Ticket]:
         return [Ticket._make(row) for row in self._ask("tickets_of", member)]
