@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support import Box, gone
+from tests.support import Box
 
 OBSERVER = str(Path(__file__).with_name("observer.py"))
 SHORTEST_STOP, LONGEST_STOP = 0.1, 5.0
@@ -34,35 +34,35 @@ class Process(NamedTuple):
     """Its words, each with a zero byte after it."""
 
 
-def processes() -> dict[int, Process]:
-    """Every process that lives at this moment; one that waits to be reaped does not."""
+def processes(wanted: Callable[[bytes], bool]) -> dict[int, Process]:
+    """The processes that live at this moment, by their words; none that waits to be reaped."""
     found = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - thousands of times
-        if name.isdigit():
-            folder = Path("/proc", name)
-            try:
-                stat = (folder / "stat").read_text().rpartition(")")[2].split()
-                line = (folder / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if line:
+        if name.isdigit() and wanted(line := contents(f"/proc/{name}/cmdline")) and line:
+            stat = contents(f"/proc/{name}/stat").rpartition(b")")[2].split()
+            if stat:
                 found[int(name)] = Process(int(name), int(stat[1]), int(stat[3]), line)
     return found
 
 
+def contents(path: str) -> bytes:
+    """What is in a file of /proc; nothing if its process is gone."""
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - thousands of times
+            return file.read()
+    except OSError:
+        return b""
+
+
 def state(pid: int) -> str:
     """The letter by which the kernel says what a process does; T is stopped."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "X"
+    stat = contents(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return stat[0].decode() if stat else "X"
 
 
 def environment(pid: int) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
+    """The environment that it was started with."""
+    return contents(f"/proc/{pid}/environ").split(b"\0")
 
 
 class Cast(NamedTuple):
@@ -90,7 +90,7 @@ class Cast(NamedTuple):
 
 def cast(box: Box, serial: str, program: Callable[[bytes], bool]) -> Cast:
     """Find them: programs by their command, each `headgate run` by the serial in its own."""
-    there = processes()
+    there = processes(lambda line: b"/headgate\0" in line or program(line))
     store = f"HEADGATE_STORE={box.url}".encode()
     programs = {pid: it for pid, it in there.items() if program(it.line)}
     parents = {it.parent for it in programs.values()}
@@ -220,12 +220,7 @@ class Outsider:
         return [json.loads(line) for line in lines]
 
 
-def left(box: Box, besides: Iterable[int] = ()) -> list[tuple[int, bytes]]:
-    """Processes of this box that still live, each with its command."""
-    known = set(besides)
-    there = processes()
-    return [
-        (pid, there[pid].line)
-        for pid in box.strays()
-        if pid in there and pid not in known and not gone(pid)
-    ]
+def left(box: Box, besides: int) -> list[bytes]:
+    """The commands of this box's processes that still live, but for one."""
+    mine = {*box.strays()} - {besides}
+    return [it.line for pid, it in processes(bool).items() if pid in mine]
