@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -35,14 +35,18 @@ class Process(NamedTuple):
 
 
 def processes(wanted: Callable[[bytes], bool]) -> dict[int, Process]:
-    """The processes that live at this moment, by their words; none that waits to be reaped."""
+    """The processes at this moment whose words are wanted; who waits to be reaped has none."""
     found = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - thousands of times
-        if name.isdigit() and wanted(line := contents(f"/proc/{name}/cmdline")) and line:
+        if name.isdigit() and wanted(line := contents(f"/proc/{name}/cmdline")):
             stat = contents(f"/proc/{name}/stat").rpartition(b")")[2].split()
             if stat:
                 found[int(name)] = Process(int(name), int(stat[1]), int(stat[3]), line)
     return found
+
+
+def children(pid: int) -> list[Process]:
+    return [it for it in processes(lambda _: True).values() if it.parent == pid]
 
 
 def contents(path: str) -> bytes:
@@ -167,7 +171,7 @@ class Harm:
 
     def told(self) -> str:
         def list_of(counts: Counter[str]) -> str:
-            return ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())) or "none"
+            return ", ".join(f"{counts[kind]} {kind}" for kind in sorted(counts)) or "none"
 
         return (
             f"{self.kills.total()} kills ({list_of(self.kills)}); "
