@@ -42,6 +42,8 @@ BURST = 4.0 if SECONDS < 60 else 10.0
 """Seconds of harm between two moments at which all seats must come into use again."""
 RECOVERY = 20.0
 """Seconds that this may take on a machine that is busy with everything else."""
+TURN = 2.0
+"""Seconds in which the turn comes of those who are next in line."""
 SEATS = {"model": 3, "job": 2, "crowd": 1, "lead": 1}
 SHORT = 4
 """The seats for short jobs."""
@@ -151,7 +153,7 @@ class KillStorm(Storm):
         self.evidence = ""
 
     def _loop(self, name: str) -> Program:
-        run = f"{HEADGATE} run -q -m storm/{name} -- sleep {self.naps[name]}"
+        run = f"{HEADGATE} run -q --task loop-$$ -m storm/{name} -- sleep {self.naps[name]}"
         return self.start("sh", "-c", f"while :; do {run}; done")
 
     def look(self) -> Cast:
@@ -180,19 +182,31 @@ class KillStorm(Storm):
             self.harm.kill(*victim)
 
     def calm(self) -> None:
-        """All go on but one who waits: the seats must be in use again, with it and without it."""
+        """All go on but one whose turn is near: the seats must come into use without it."""
         self.harm.go_on(everyone=True)
-        pid = 0
-        if waiters := self.look().waiters:
-            pid = self.dice.choice(waiters)
-            self.harm.stop("waiter", pid, seconds=2 * RECOVERY)
-            until(lambda: state(pid) in "TX")
-            if stopped_in_a_transaction(self.box, pid):
-                self.harm.go_on(everyone=True)
+        pid = self.stop_who_is_next()
+        turn = time.monotonic() + TURN
+        while time.monotonic() < turn:
+            self.look()
         self.recoveries.append(self.until_full(RECOVERY))
         if self.recoveries[-1] >= RECOVERY:
             self.evidence += self.inspect(pid)
         self.harm.go_on(everyone=True)
+
+    def stop_who_is_next(self) -> int:
+        """Stop one of those who wait, unless the whole store would wait for it."""
+        waiting = json.loads(self.box.headgate("queue", "--json", within=60))["waiting"]
+        tasks = [it["task"] for it in waiting if it["task"].startswith("loop-")]
+        loops = [int(task.removeprefix("loop-")) for task in tasks[1:5]]
+        near = [it.pid for loop in loops for it in children(loop)]
+        pid = self.dice.choice(near or [0])
+        if pid:
+            self.harm.stop("next in line", pid, seconds=10 * RECOVERY)
+            until(lambda: state(pid) in "TZX")
+            if stopped_in_a_transaction(self.box, pid) or children(pid):
+                self.harm.go_on(everyone=True)
+                return 0
+        return pid
 
     def inspect(self, pid: int) -> str:
         """What can be seen of a seat that stays idle while a process is stopped."""
