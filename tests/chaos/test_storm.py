@@ -195,7 +195,8 @@ class KillStorm(Storm):
 
     def stop_who_is_next(self) -> int:
         """Stop one of those who wait, unless the whole store would wait for it."""
-        waiting = json.loads(self.box.headgate("queue", "--json", within=60))["waiting"]
+        text = self.box.headgate("queue", "--json", "--size", "10000", within=60)
+        waiting = json.loads(text)["waiting"]
         tasks = [it["task"] for it in waiting if it["task"].startswith("loop-")]
         loops = [int(task.removeprefix("loop-")) for task in tasks[1:5]]
         near = [it.pid for loop in loops for it in children(loop)]
