@@ -62,12 +62,12 @@ BEFORE_IT_KNOWS = (
     + """
 from headgate.gate.process_runtime import Runtime
 original = Runtime._catch_up
-def catch_up(self):
+def catch_up(self, **how):
     if self.transactor.look(lambda ledger: ledger.tx.leases_of(self.registry.me)):
         Runtime._catch_up = original
         print("stops", flush=True)
         signal.raise_signal(signal.SIGSTOP)
-    return original(self)
+    return original(self, **how)
 Runtime._catch_up = catch_up
 """
 )

@@ -1,7 +1,7 @@
 """Small histories of jobs: their place in the line, who starts them, and who may end them."""
 
 from headgate.core.jobs.job import AttemptOutcome, End
-from headgate.ledger import limits_by_hand
+from headgate.ledger import idle_leases, limits_by_hand
 from headgate.ledger.jobs import lifecycle
 from headgate.ledger.queries import status_and_queue
 from headgate.ledger.transaction.ledger import Ledger
@@ -204,6 +204,29 @@ def test_a_job_is_started_by_another_if_its_worker_dies_first(yard: Yard) -> Non
     assert (row.attempts, row.parks, yard.attempts(first)) == (0, 0, [])
     yard.work(first, worker="v")
     assert yard.state(first) == "done"
+
+
+def test_a_job_is_started_by_another_if_its_worker_is_stopped_first(yard: Yard) -> None:
+    """It is taken back after a few seconds, and given to a worker that goes on."""
+    yard.worker()
+    id = yard.submit()
+    yard.liveness.stopped_members.add("w")
+    yard.worker("v")
+
+    def take_back(ledger: Ledger) -> None:
+        idle_leases.take_back(ledger, [id])
+
+    yard.run(take_back)
+    assert yard.begin(id, worker="v") is None  # it may still be on its way
+    yard.wait(5_000)
+    yard.run(take_back)
+    assert yard.begin(id, worker="w") is None
+    assert yard.begin(id, worker="v") is not None
+    yard.liveness.stopped_members.add("v")
+    yard.wait(60_000)
+    yard.run(take_back)  # a runner has it
+    assert yard.finish(id)
+    assert yard.state(id) == "done"
 
 
 def test_a_job_whose_runner_is_lost_is_tried_again(yard: Yard) -> None:

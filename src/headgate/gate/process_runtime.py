@@ -134,7 +134,9 @@ class Runtime:
     def release(self, lease: Lease) -> None:
         """Give a lease's seats back, now or as soon as the store can be written.
 
-        A plain thread waits until it is done; an event loop does not.
+        A plain thread waits until it is done, but not for a store that does not answer: then it is
+        done when that can be written, or found out when this process has ended. An event loop
+        does not wait.
         """
         self.waiting_and_held.forget(lease.id)
         self.registry.end(lease.id)
@@ -145,7 +147,7 @@ class Runtime:
         done = threading.Event()
         operation.told = lambda _: done.set()
         self.transactor.submit(operation)
-        done.wait()
+        self.transactor.wait_for(done, _PATIENCE)
 
     def begins(self, asked: Acquisition) -> bool:
         """Whether work may begin with what was granted; False if the store has to be asked first.

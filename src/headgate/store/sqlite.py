@@ -25,6 +25,7 @@ from headgate.errors import (
     StoreUnavailableError,
 )
 from headgate.ledger.transaction.rows import EventRow
+from headgate.store.lock_holder import describe_holder
 from headgate.store.machine_and_clock import machine_id, uptime_ms, wall_ms
 from headgate.store.migrate import Layout, layout, migrate
 from headgate.store.schema import Migration, migrations
@@ -34,8 +35,7 @@ from headgate.store.wall_clock import look, open_clock
 
 _PATIENCE = Seconds(30.0)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.05
-_TRIES = round(_PATIENCE / _LONGEST_PAUSE + _LONGEST_PAUSE / _FIRST_PAUSE / 2)
-"""After how many tries that patience is at its end."""
+"""Between two tries, in seconds."""
 _CLOCKS_BEGIN = 10**12
 """A wall clock that shows less is of 2001 or before, and was not set."""
 _LATEST_CLOCK = 10**13
@@ -64,6 +64,8 @@ class SqliteStore:
         self.folder: Path = path.with_name(path.name + ".members")
         self._clock = clock
         self._offset = NO_TIME
+        self._locked_out = 0.0
+        """Since when the transaction that is to begin waits for another process's to end."""
         self._wall_clock: WallClock | None = None
         self._steps = steps
         self.schema = steps[-1].schema
@@ -84,7 +86,7 @@ class SqliteStore:
                 )
             self._db = apsw.Connection(str(path))
             self._inode = os.stat(path).st_ino  # noqa: PTH116 - the hot path below compares it
-            self._db.set_busy_handler(_wait_for_lock)
+            self._db.set_busy_handler(self._wait_for_lock)
             self._run = self._db.cursor().execute
             self._use_wal()
             self._run(f"PRAGMA synchronous={synchronous}").fetchall()
@@ -214,6 +216,18 @@ class SqliteStore:
             )
         return found
 
+    def _wait_for_lock(self, tries: int) -> bool:
+        """Wait for another process's transaction to end; a few of them take milliseconds.
+
+        Who has waited for long tries less often: a thousand that come at once would keep the
+        machine busy with trying alone. Who comes from a program that has ended is before them then.
+        """
+        if not tries:
+            self._locked_out = time.monotonic()
+        pause = min(_FIRST_PAUSE * (tries + 1), _LONGEST_PAUSE)
+        time.sleep(pause * (0.5 + os.urandom(1)[0] / 256))  # so that they do not all try at once
+        return time.monotonic() - self._locked_out < _PATIENCE
+
     def _number(self, query: str) -> int:
         row = self._run(query).fetchone()
         return int(row[0]) if row else 0
@@ -243,9 +257,10 @@ class SqliteStore:
                     f"(mv '{self.path}' '{self.path}.damaged') and start again"
                 )
             case apsw.BusyError() | apsw.LockedError():
+                unknown = f"another program; find it with: lsof '{self.path}'"
                 return StoreUnavailableError(
-                    f"{where} has been locked by another program for {_PATIENCE:.0f}s; "
-                    "find it with: lsof " + f"'{self.path}'"
+                    f"{where} has not been free for {_PATIENCE:.0f}s: it is locked by "
+                    f"{describe_holder(self.path) or unknown}"
                 )
             case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.CantOpenError():
                 return StoreUnavailableError(
@@ -262,14 +277,3 @@ def _offset(text: str) -> Ms | None:
     behind = whole(text[1:], _LATEST_CLOCK) if text[:1] == "-" else None
     found = ahead if behind is None else -behind
     return None if found is None else Ms(found)
-
-
-def _wait_for_lock(tries: int) -> bool:
-    """Wait for another process's transaction to end; a few of them take milliseconds.
-
-    Who has waited for long tries less often: a thousand that come at once would keep the machine
-    busy with trying alone. Who comes from a program that has ended is before them then.
-    """
-    pause = min(_FIRST_PAUSE * (tries + 1), _LONGEST_PAUSE)
-    time.sleep(pause * (0.5 + os.urandom(1)[0] / 256))  # so that they do not all try at once
-    return tries < _TRIES

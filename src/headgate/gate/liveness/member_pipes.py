@@ -241,6 +241,16 @@ class PipeRegistry:
         """A descriptor on which poll() reports an error once the member has ended."""
         return _writable(str(self._path(member, "life")))
 
+    def pipes(self) -> dict[str, int]:
+        """The members whose pipe is there, and its inode."""
+        with suppress(OSError), os.scandir(self.folder) as entries:
+            return {
+                one.name.removesuffix(".life"): one.inode()
+                for one in entries
+                if one.name.endswith(".life")
+            }
+        return {}
+
     def dead(self, members: Iterable[tuple[Member, Callable[[], list[str]]]]) -> list[str]:
         """Those of whom nothing runs any more: no pipe is open, no program carries their mark."""
         ended: dict[str, list[str]] = {}
@@ -366,6 +376,10 @@ class LocalRegistry:
     def watch(self, member: str) -> int | None:
         """Nobody needs watching here."""
         return None
+
+    def pipes(self) -> dict[str, int]:
+        """There are none here."""
+        return {}
 
     def dead(self, members: Iterable[tuple[Member, Callable[[], list[str]]]]) -> list[str]:
         """Those whose gate was closed."""

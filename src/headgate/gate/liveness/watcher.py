@@ -48,6 +48,8 @@ class Watcher(Participant):
         self._planned = planned
         self._next = watch_duty.NOTHING
         self._watched: dict[int, str] = {}
+        self._inodes: dict[int, int] = {}
+        """Which files the descriptors were opened by: another may have that name now."""
         self._wake_fd = -1
         self._lot = lot()
 
@@ -121,8 +123,14 @@ class Watcher(Participant):
             )
 
     def unwatched(self, plan: watch_duty.WatchList) -> frozenset[str]:
-        """Those of a plan whose end no descriptor tells: they have to be looked at."""
-        return plan.members.difference(self._watched.values())
+        """Those of a plan whose end no descriptor tells, or who have lost their pipe since."""
+        there = self._registry.pipes()
+        sure = {
+            member
+            for fd, member in self._watched.items()
+            if there.get(member) == self._inodes.get(fd)
+        }
+        return plan.members - sure
 
     def _wanted(self) -> set[str]:
         """Whom to watch by a descriptor: all, or as many as this process may well have open.
@@ -156,9 +164,11 @@ class Watcher(Participant):
 
     def _watch(self, fd: int, name: str, events: int) -> None:
         self._watched[fd] = name
+        self._inodes[fd] = os.fstat(fd).st_ino
         self._background.watch(fd, events)
 
     def _unwatch(self, fd: int) -> None:
+        self._inodes.pop(fd, None)
         if self._watched.pop(fd, None) is not None:
             self._background.unwatch(fd)
             os.close(fd)

@@ -27,6 +27,9 @@ from headgate.ledger.transaction.rows import Expected, Tx
 from headgate.store.base import Store
 
 T = TypeVar("T")
+_READ_PATIENCE = Seconds(2)
+"""For how long who only reads waits for others to write."""
+_HARDLY = Seconds(0.05)
 CLOSED = "this gate is closed; open another one"
 
 
@@ -55,6 +58,8 @@ class Transactor:
         self._queue: deque[Operation] = deque()
         self._postponed: deque[Operation] = deque()
         """What must be done in the end, and could not be written so far."""
+        self._answers = True
+        """Whether the store has answered when it was last asked for something within a time."""
         self._at_work: list[Operation] = []
         """What is in the transaction that is open."""
         self._steps = _Steps(())
@@ -91,6 +96,11 @@ class Transactor:
             raise operation.error
         return operation.result
 
+    def wait_for(self, done: threading.Event, patience: Seconds) -> bool:
+        """Wait for an operation for a while only; False if the store has not answered so long."""
+        self._answers = done.wait(patience)
+        return self._answers
+
     def run(self, do: Callable[[Ledger], T]) -> T:
         """Do something in a writing transaction, and wait until it is done."""
         return self.perform(Operation(do))  # type: ignore[no-any-return]
@@ -101,8 +111,8 @@ class Transactor:
 
     def read(self, do: Callable[[Ledger], T]) -> T:
         """Read in a transaction that sees one moment, after all that was asked for before."""
-        if self._queue or self._steps.stale():
-            self.run(lambda _: None)
+        if (self._queue or self._steps.stale()) and not self._catch_up(lambda _: None):
+            return self._look_aside(do)
         with self._lock:
             self.check_open()
             with self.store.transaction(write=False) as tx:
@@ -110,8 +120,30 @@ class Transactor:
                 dead, late = dead_members.find_dead(ledger), job_timers.due(ledger)
                 if not dead and not late and not count_apart.due(ledger):
                     return do(ledger)
-        self.run(_catch_up_on_time)
-        return self.look(do)
+        return self.look(do) if self._catch_up(_catch_up_on_time) else self._look_aside(do)
+
+    def _catch_up(self, do: Callable[[Ledger], object]) -> bool:
+        """Write what has to be written before something is read; False if that takes too long."""
+        if self.store.instant or self._background.is_this_thread():
+            self.run(do)
+            return True
+        done = threading.Event()
+        operation = Operation(do, lambda _: done.set())
+        self.submit(operation)
+        if self.wait_for(done, _READ_PATIENCE) and operation.error is not None:
+            raise operation.error
+        return self._answers
+
+    def _look_aside(self, do: Callable[[Ledger], T]) -> T:
+        """Read as it is, beside a transaction of ours that waits for another process's to end."""
+        from headgate.store import open_store
+
+        aside = open_store(self.store.url)
+        try:
+            with aside.transaction(write=False) as tx:
+                return do(self._make_ledger(tx))
+        finally:
+            aside.close()
 
     def look(self, do: Callable[[Ledger], T]) -> T:
         """Read in a transaction that sees one moment, as it is."""
@@ -161,7 +193,8 @@ class Transactor:
         """
         told: list[Operation] = []
         written = True
-        if not self._lock.acquire(timeout=patience):
+        self.check_open()
+        if not self._lock.acquire(timeout=patience if self._answers else _HARDLY):
             raise TimeoutError
         try:
             self.check_open()
@@ -209,6 +242,7 @@ class Transactor:
         try:
             self.check_open()
             ledger = self._transact(operations)
+            self._answers = True
         except Exception as error:  # noqa: BLE001 - whoever sent the operation gets to see it
             if len(operations) > 1 and not isinstance(error, HeadgateError):
                 for one in operations:

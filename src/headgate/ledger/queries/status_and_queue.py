@@ -39,10 +39,10 @@ _SOON, _USUAL, _LATE = Seconds(1.0), Seconds(5.0), Seconds(60.0)
 
 def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
     """All pools, and what runs outside of every limit."""
+    use = ledger.use
     pool_set = ledger.under(view)
     lanes = ledger.lanes()
     queued = _queued(pool_set, lanes)
-    use = ledger.use
     held = ledger.tx.held()
     ledger.look_up(pool_set.pools.values())
     pools = []

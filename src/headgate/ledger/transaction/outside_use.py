@@ -22,8 +22,8 @@ from headgate.ledger.transaction.rows import LeaseRow, Rest
 
 _FORGOTTEN = Ms(10_000)
 """A count of foreign programs that nobody has confirmed for so many milliseconds is none."""
-_FEW = Ms(6_000)
-"""For how many milliseconds a reading of some other program's counts, as a rule."""
+_FEW = Ms(6_001)
+"""For fewer milliseconds a reading of some other program's counts, as a rule."""
 SILENCE = Ms(30_000)
 """Who was not refused within so many milliseconds was accepted: refusals come at once."""
 
