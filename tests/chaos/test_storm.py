@@ -341,7 +341,7 @@ class JobStorm(Storm):
 
     def kill_runner(self, pid: int) -> None:
         """Kill it where it stands, and note whose run nobody can know the end of then."""
-        self.harm.stop("runner", pid, seconds=LOOK)
+        self.harm.stop("runner", pid)
         until(lambda: state(pid) in "TX")
         lines = [it.line for it in children(pid) if it.line]
         if all(map(self.trace.is_program, lines)):
@@ -349,7 +349,7 @@ class JobStorm(Storm):
             for number in numbers or {*self.trace.last_started_by(pid)}:
                 self.orphaned[number] = self.orphaned.get(number, 0) + 1
             self.harm.kill("runner", pid)
-        self.harm.stops["runner"] -= 1
+            self.harm.stops["runner"] -= 1  # it was a part of the kill
 
     def cancel_lead(self, there: Cast) -> None:
         """End the agent in which a worker was started; no worker ends with it."""
@@ -365,10 +365,6 @@ class JobStorm(Storm):
     def stands_alone(self, pid: int) -> bool:
         """Whether a worker has shed the mark of the agent that it was started in."""
         return b"HEADGATE_LEASE=none" in environment(pid)
-
-
-LOOK = 30.0
-"""Longer than it takes to look at one process."""
 
 
 def test_job_storm(box: JobBox, record_property: Callable[[str, object], None]) -> None:
