@@ -46,7 +46,7 @@ sim: $(VENV)/.dev ## judge how limits are learned, and write it into docs/contro
 reference: $(VENV)/.dev ## write docs/reference.md, as the code has it
 	$(BIN)/python tools/reference.py
 
-chaos: $(VENV)/.dev ## kill things at random for HEADGATE_CHAOS_SECONDS (120), then count seats
+chaos: $(VENV)/.dev ## kill and stop things at random for HEADGATE_CHAOS_SECONDS (120), then count seats
 	HEADGATE_CHAOS_SECONDS=$(HEADGATE_CHAOS_SECONDS) $(BIN)/pytest -m chaos --timeout=0 $(ARGS)
 
 clients: $(VENV)/.dev ## run the real agents (claude, opencode, codex, gemini) from npm, on loopback
