@@ -55,8 +55,10 @@ class WaitMachine(JobMachine):
             _join(ledger, name=member)
             return waits.begin(ledger, member, number, lease, ids)
 
-        assert self.transact(do)[0]
-        self.waiting[number] = (member, lease, ids)
+        if self.transact(do)[0]:
+            self.waiting[number] = (member, lease, ids)
+        else:  # somebody found out in the meantime that its process has ended
+            assert self.read(lambda tx: tx.lease(lease)) is None
 
     @rule(pick=picks)
     def wait_ends(self, pick: int) -> None:
