@@ -277,7 +277,7 @@ class Runtime:
         now = time.monotonic()
         looks = ended or (self.attentive and now >= self._next_look)
         if looks or self._called or now >= self._next_renewal:
-            self._next_renewal = now + _RENEWAL
+            self._next_renewal = now + max(_RENEWAL, self.watcher.plan.crowd * _APART)
             self.registry.renew()
         if ended and not self.watcher.plan.on_watch:  # one of its deputies takes over
             self._next_look = min(self._next_look, now + _TURNS * lot())

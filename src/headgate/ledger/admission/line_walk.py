@@ -26,7 +26,7 @@ from headgate.ledger.transaction.line_changes import LineChanges
 from headgate.ledger.transaction.outside_use import place
 from headgate.ledger.transaction.rows import Lane
 
-FRONT = 16
+FRONT = 8
 """At how many lanes of a long line a pass looks first; who is overtaken there remembers it."""
 _FEW, _MANY = 4, 256
 _GLOBS = 4
