@@ -1,5 +1,7 @@
 """When memory is nearly gone, one job is parked instead of something being killed by the kernel."""
 
+import time
+
 from tests.support import until
 from tests.work.conftest import JobBox
 
@@ -38,6 +40,7 @@ def test_nothing_is_parked_unless_asked_for(box: JobBox) -> None:
     first = box.submit(*env, "--", "sh", "-c", NIGHTFALL)
     box.until_state(first, "running")
     box.config(DANGER)
+    time.sleep(1.5)  # a worker looks at the file each second; what comes before that may start
     second = box.submit("--", "true")
     until(lambda: box.job(second)["code"] == "memory_low")
     assert box.state(first) == "running"
