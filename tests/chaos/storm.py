@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -119,7 +120,11 @@ def cast(box: Box, serial: str, program: Callable[[bytes], bool]) -> Cast:
 
 
 class Harm:
-    """Kills, stops and removals, each counted; whoever is stopped is continued in time."""
+    """Kills, stops and removals, each counted; whoever is stopped is continued in time.
+
+    A thread sees to that: one who was stopped with the store's lock would otherwise keep it for as
+    long as the storm itself waits for an answer.
+    """
 
     def __init__(self, box: Box, dice: random.Random) -> None:
         self.box = box
@@ -128,6 +133,18 @@ class Harm:
         self.stops: Counter[str] = Counter()
         self.removals: Counter[str] = Counter()
         self._stopped: list[tuple[float, int]] = []
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        threading.Thread(target=self._keep_time, daemon=True).start()
+
+    def _keep_time(self) -> None:
+        while not self._over.wait(0.02):
+            self.go_on()
+
+    def close(self) -> None:
+        """Stop nobody from now on, and continue all who are stopped."""
+        self._over.set()
+        self.go_on(everyone=True)
 
     def kill(self, kind: str, pid: int) -> None:
         with suppress(ProcessLookupError):
@@ -138,7 +155,7 @@ class Harm:
         """Stop a process, for some seconds if none are said."""
         if seconds is None:
             seconds = self.dice.uniform(SHORTEST_STOP, LONGEST_STOP)
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError), self._lock:
             handle = os.pidfd_open(pid)
             self._stopped.append((time.monotonic() + seconds, handle))
             signal.pidfd_send_signal(handle, signal.SIGSTOP)
@@ -147,13 +164,14 @@ class Harm:
     def go_on(self, *, everyone: bool = False) -> None:
         """Continue those whose time is over."""
         now = time.monotonic()
-        for it in [*self._stopped]:
-            due, handle = it
-            if everyone or due <= now:
-                self._stopped.remove(it)
-                with suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(handle, signal.SIGCONT)
-                os.close(handle)
+        with self._lock:
+            for it in [*self._stopped]:
+                due, handle = it
+                if everyone or due <= now:
+                    self._stopped.remove(it)
+                    with suppress(ProcessLookupError):
+                        signal.pidfd_send_signal(handle, signal.SIGCONT)
+                    os.close(handle)
 
     def remove(self) -> None:
         """Remove the folder with the members' pipes, or one of them, or several."""

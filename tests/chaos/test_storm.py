@@ -118,7 +118,7 @@ class Storm:
         return (kind, self.dice.choice(pids)) if pids else None
 
     def close(self) -> None:
-        self.harm.go_on(everyone=True)
+        self.harm.close()
 
     def unfinished(self) -> list[int]:
         """The jobs that have not ended, by what `queue` says."""
@@ -163,7 +163,6 @@ class KillStorm(Storm):
 
     def step(self) -> None:
         """Do one harm."""
-        self.harm.go_on()
         there = self.look()
         chance = self.dice.random()
         kinds = ("wrapper", "program", "waiter", "worker", "server", "runner")
@@ -315,7 +314,6 @@ class JobStorm(Storm):
         return there
 
     def step(self) -> None:
-        self.harm.go_on()
         there = self.look()
         chance = self.dice.random()
         if chance < 0.05:
@@ -341,7 +339,7 @@ class JobStorm(Storm):
 
     def kill_runner(self, pid: int) -> None:
         """Kill it where it stands, and note whose run nobody can know the end of then."""
-        self.harm.stop("runner", pid)
+        self.harm.stop("runner", pid, seconds=60)
         until(lambda: state(pid) in "TX")
         lines = [it.line for it in children(pid) if it.line]
         if all(map(self.trace.is_program, lines)):
@@ -350,6 +348,8 @@ class JobStorm(Storm):
                 self.orphaned[number] = self.orphaned.get(number, 0) + 1
             self.harm.kill("runner", pid)
             self.harm.stops["runner"] -= 1  # it was a part of the kill
+        else:
+            self.harm.go_on(everyone=True)
 
     def cancel_lead(self, there: Cast) -> None:
         """End the agent in which a worker was started; no worker ends with it."""
