@@ -35,7 +35,8 @@ from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals
 from headgate.ledger.transaction import outside_use
-from headgate.ledger.transaction.ledger import Ledger, PoolResolver
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.pool_resolver import PoolResolver
 from headgate.sim.simulated_liveness import SimulatedLiveness
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore

@@ -8,12 +8,13 @@ from common import Figure, folder, micro
 
 from headgate.core.admission.pools import OFF, Declared
 from headgate.core.times import Ms, Seconds
-from headgate.gate.liveness.member_pipes import LocalRegistry
+from headgate.gate.liveness.local_members import LocalRegistry
 from headgate.ledger import release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.queries import status_and_queue
-from headgate.ledger.transaction.ledger import Ledger, PoolResolver
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.pool_resolver import PoolResolver
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore

@@ -10,6 +10,7 @@ Figures are medians of rounds that alternate with their baseline, because machin
 
 import argparse
 import importlib
+import signal
 import sys
 import time
 from pathlib import Path
@@ -24,6 +25,7 @@ PARTS = tuple(sorted(path.stem.removeprefix("bench_") for path in HERE.glob("ben
 
 def main() -> None:
     """Run the parts asked for and print a line for each figure."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing is left behind
     parser = argparse.ArgumentParser(prog="bench/run.py")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of: {', '.join(PARTS)}")
     parser.add_argument("--tiny", action="store_true", help="only see whether it runs")

@@ -17,7 +17,8 @@ from typing import NamedTuple, Protocol
 import pytest
 
 from headgate.core.times import Ms
-from headgate.gate.liveness.member_pipes import LocalRegistry, PipeRegistry
+from headgate.gate.liveness.local_members import LocalRegistry
+from headgate.gate.liveness.member_pipes import PipeRegistry
 from headgate.gate.liveness.process_marks import MARK
 from headgate.ledger.transaction.rows import Liveness, Member
 from headgate.sim.simulated_liveness import SimulatedLiveness

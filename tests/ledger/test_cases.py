@@ -13,7 +13,8 @@ from headgate.ledger import dead_members, limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.queries import status_and_queue
-from headgate.ledger.transaction.ledger import Ledger, PoolResolver
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.pool_resolver import PoolResolver
 from headgate.ledger.transaction.rows import Member
 from headgate.sim.simulated_liveness import SimulatedLiveness
 from headgate.store import Store

@@ -29,7 +29,8 @@ from headgate.ledger.jobs import by_hand, lifecycle
 from headgate.ledger.jobs.lifecycle import Draft
 from headgate.ledger.queries import job_queries, status_and_queue
 from headgate.ledger.queries.positions_and_etas import Survey
-from headgate.ledger.transaction.ledger import Ledger, PoolResolver
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.pool_resolver import PoolResolver
 from headgate.ledger.transaction.rows import Member, Tx
 from headgate.sim.simulated_liveness import SimulatedLiveness
 from headgate.store.base import Store

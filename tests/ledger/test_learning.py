@@ -26,7 +26,8 @@ from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals, rate_charges, upstream_state
 from headgate.ledger.transaction import outside_use
-from headgate.ledger.transaction.ledger import Ledger, PoolResolver
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.pool_resolver import PoolResolver
 from headgate.ledger.transaction.rows import LeaseRow, Member
 from headgate.store import Store
 from headgate.store.memory import MemoryStore

@@ -21,7 +21,8 @@ from headgate.errors import TooHeavyError
 from headgate.ledger import dead_members, limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.queries import status_and_queue
-from headgate.ledger.transaction.ledger import Ledger, PoolResolver
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.pool_resolver import PoolResolver
 from headgate.ledger.transaction.rows import Member, Tx
 from headgate.sim.simulated_liveness import SimulatedLiveness
 from headgate.store.base import Store

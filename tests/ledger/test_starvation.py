@@ -12,7 +12,8 @@ from headgate.core.times import Ms
 from headgate.ledger import dead_members, release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
-from headgate.ledger.transaction.ledger import Ledger, PoolResolver
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.pool_resolver import PoolResolver
 from headgate.ledger.transaction.rows import Member
 from headgate.sim.simulated_liveness import SimulatedLiveness
 from headgate.store.memory import MemoryStore

@@ -470,4 +470,4 @@ def test_what_is_no_deadlock(yard: Waits) -> None:
 def _all_know_the_order(ledger: Ledger) -> None:
     """Every process is of a version that knows to whom a lease has lent by when it did."""
     for row in ledger.tx.members():
-        ledger.tx.add_member(Member(*row)._replace(version="0.2.0", schema=4))
+        ledger.tx.add_member(Member(*row)._replace(version="0.2.0", schema=5))

@@ -85,7 +85,7 @@ class WaitMachine(JobMachine):
 
         def do(ledger: Ledger) -> None:
             for row in ledger.tx.members():
-                ledger.tx.add_member(row._replace(version="0.2.0", schema=4))
+                ledger.tx.add_member(row._replace(version="0.2.0", schema=5))
 
         self.transact(do)
 

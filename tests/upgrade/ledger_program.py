@@ -18,7 +18,7 @@ MOVED = {
     "headgate.core.admission.pools": "headgate.core.pools",
     "headgate.core.answers.signals": "headgate.core.signals",
     "headgate.core.host.pressure": "headgate.core.strain",
-    "headgate.gate.liveness.member_pipes": "headgate.gate.roll",
+    "headgate.gate.liveness.local_members": "headgate.gate.roll",
     "headgate.ledger.limits_by_hand": "headgate.ledger.tune",
     "headgate.ledger.release": "headgate.ledger.leave",
     "headgate.ledger.dead_members": "headgate.ledger.leave",
@@ -27,6 +27,7 @@ MOVED = {
     "headgate.ledger.learning.upstream_state": "headgate.ledger.upstream",
     "headgate.ledger.transaction.host_pressure": "headgate.ledger.strain",
     "headgate.ledger.transaction.ledger": "headgate.ledger.ledger",
+    "headgate.ledger.transaction.pool_resolver": "headgate.ledger.ledger",
     "headgate.ledger.transaction.rows": "headgate.ledger.rows",
 }
 """Modules of this version, and what they were called in the version before."""
@@ -51,12 +52,13 @@ if find_spec("headgate.core.strain") is not None:  # these are the modules of th
 from headgate.core.admission.pools import Declared, UsageSource
 from headgate.core.answers.signals import Reading, Signal
 from headgate.core.host.pressure import Host
-from headgate.gate.liveness.member_pipes import LocalRegistry
+from headgate.gate.liveness.local_members import LocalRegistry
 from headgate.ledger import dead_members, limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.learning import apply_signals, upstream_state
 from headgate.ledger.transaction import host_pressure
-from headgate.ledger.transaction.ledger import Ledger, PoolResolver
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.pool_resolver import PoolResolver
 from headgate.ledger.transaction.rows import Member
 from headgate.store.sqlite import SqliteStore
 

@@ -11,7 +11,8 @@ from headgate.core.key_patterns import parse_pattern
 from headgate.core.times import Seconds
 from headgate.gate.host.memory_and_load import HostGauge
 from headgate.gate.transactions.operation import Participant
-from headgate.ledger.transaction.ledger import Ledger, PoolResolver
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.pool_resolver import PoolResolver
 
 if TYPE_CHECKING:
     from headgate.config import Config

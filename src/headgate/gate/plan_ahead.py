@@ -69,20 +69,14 @@ def _refresh(runtime: Runtime, keys: set[str]) -> None:
 
     Old probes are taken for accepted, and pools that need a reading get one.
     """
-    if runtime.transactor.read(lambda ledger: _untidy(ledger, keys)):
-        runtime.transactor.run(apply_signals.tidy)
+    if runtime.transactor.read(lambda ledger: apply_signals.untidy(ledger, keys)):
+        runtime.transactor.run(lambda ledger: apply_signals.tidy(ledger, *keys))
     if not runtime.has_usage_source():
         return
     for name in runtime.transactor.read(lambda ledger: unread_pools(ledger, keys)):
         key = next((key for key in keys if matches(name, key)), None)
         if key is not None:
             runtime.poller.refresh(key)
-
-
-def _untidy(ledger: Ledger, keys: Iterable[str]) -> bool:
-    for key in keys:
-        ledger.pool_set.of(key)
-    return apply_signals.untidy(ledger)
 
 
 class _Words:

@@ -35,7 +35,8 @@ from headgate.gate.acquisition import Acquisition
 from headgate.gate.host.process_scan import ProcessScan
 from headgate.gate.lease import Lease
 from headgate.gate.live_settings import Settings
-from headgate.gate.liveness.member_pipes import LocalRegistry, MemberRegistry, PipeRegistry
+from headgate.gate.liveness.local_members import LocalRegistry
+from headgate.gate.liveness.member_pipes import MemberRegistry, PipeRegistry
 from headgate.gate.liveness.membership import Membership
 from headgate.gate.liveness.take_back import IdleLeases
 from headgate.gate.liveness.watcher import DEPUTIES, Watcher, lot

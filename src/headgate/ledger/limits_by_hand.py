@@ -69,7 +69,7 @@ def _reset(ledger: Ledger, row: PoolRow) -> None:
 
     This is how a person decides about what could not be read; it is set aside, and replaced.
     """
-    ledger.pool_set.pools.get(row.name)
+    ledger.pool_set.pools.get(row.name)  # which is how what is unreadable about it comes to light
     unreadable.tell(ledger)
     last = max((lease.id for lease in ledger.tx.recent(Ms(-1))), default=0)
     ledger.tx.set_note(f"reset:{row.name}", RESET.write(Reset(ledger.now, last)))

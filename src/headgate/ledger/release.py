@@ -6,7 +6,8 @@ from headgate.core.key_patterns import NO_KEY, matches
 from headgate.core.learning.usage_readings import KEEP
 from headgate.core.times import NO_TIME, Ms, seconds
 from headgate.ledger.learning import apply_signals
-from headgate.ledger.transaction.ledger import Ledger, chain_seats
+from headgate.ledger.transaction.families import chain_seats
+from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import place
 from headgate.ledger.transaction.rows import LeaseRow, Rest
 

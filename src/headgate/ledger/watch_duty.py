@@ -59,9 +59,12 @@ def member_on_watch(ledger: Ledger) -> str:
 
 
 def is_kept(ledger: Ledger) -> bool:
-    """Whether a member of this machine is on watch that lives and is not stopped."""
+    """Whether a living member of this machine is on watch, and frees what the dead held.
+
+    It may be stopped: its deputies find that out. To ask that in every transaction costs too much.
+    """
     current = member_on_watch(ledger)
-    return bool(current) and ledger.listening(current) and not ledger.stopped(current)
+    return bool(current) and ledger.listening(current)
 
 
 def holders(ledger: Ledger) -> frozenset[str]:
@@ -108,7 +111,8 @@ def what_to_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchList:
             due_in=_due_in(ledger),
             polls=polls(ledger),
         )
-    vacant = not is_kept(ledger)
+    stopped = ledger.stopped(current) if current else None
+    vacant = not is_kept(ledger) or bool(stopped)
     wanted = polls(ledger)
     return WatchList(
         vacant=vacant,
@@ -116,7 +120,7 @@ def what_to_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchList:
         crowd=ledger.tx.count_members(),
         polls=wanted,
         keyless=frozenset(name for name in wanted if _lacked_key(ledger, name)),
-        unseen=bool(current) and ledger.stopped(current) is None,
+        unseen=bool(current) and stopped is None,
     )
 
 

@@ -22,7 +22,8 @@ from headgate.ledger import dead_members, release, watch_duty
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals, upstream_state
-from headgate.ledger.transaction.ledger import Ledger, PoolResolver
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.pool_resolver import PoolResolver
 from headgate.ledger.transaction.rows import Member
 from headgate.sim.simulated_liveness import SimulatedLiveness
 from headgate.sim.upstream import ProviderAnswer, Usage

@@ -8,7 +8,8 @@ from headgate.core.admission.lease_events import lease_mark
 from headgate.core.times import Seconds
 from headgate.gate.transactions.operation import Operation, Participant
 from headgate.ledger.learning import upstream_state
-from headgate.ledger.transaction.ledger import Ledger, PoolResolver
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.pool_resolver import PoolResolver
 from headgate.store.base import Store
 from headgate.store.machine_and_clock import machine_id, pid_space
 

@@ -57,8 +57,7 @@ def ask(ledger: Ledger, request: Request, id: int = 0) -> int:
     same lease, it joins the line, and the line is settled at the end of the transaction. If nobody
     does, a pass would decide nothing that concerns it: it is let in without one if there is room.
     """
-    ledger.pool_set.of(request.key)
-    apply_signals.tidy(ledger)
+    apply_signals.tidy(ledger, request.key)
     count_apart.count_apart(ledger)
     lane = lane_of(request)
     wanted = _wanted(ledger, lane, request.weight, request.tokens)
@@ -163,8 +162,7 @@ def settle(ledger: Ledger) -> None:
 
     def follow(lane: int, after: Order | None) -> Head | Reason | None:
         if after is None:
-            ledger.pool_set.of(walk.lanes[lane].key)
-            apply_signals.tidy(ledger)
+            apply_signals.tidy(ledger, walk.lanes[lane].key)
         return next_head(ledger, walk.lanes[lane], after, lost=lose)
 
     walk = LineWalk(ledger, ledger.use, follow, changes)

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from headgate.core.admission import seats
 from headgate.ledger.jobs import waits
-from headgate.ledger.transaction.ledger import Ledger, chain_seats
+from headgate.ledger.transaction.families import chain_seats
+from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import pool_at
 from headgate.ledger.transaction.rows import LeaseRow
 

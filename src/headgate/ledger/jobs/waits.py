@@ -15,7 +15,7 @@ from headgate.ledger.transaction import unreadable
 from headgate.ledger.transaction.ledger import Ledger
 
 NOTE = "waits"
-_KNOWS_GRANT_ORDER = 4
+_KNOWS_GRANT_ORDER = 5
 """From this schema on, processes know by the times of grants to whom a lease has lent."""
 
 
@@ -80,7 +80,7 @@ def _lenders_of(ledger: Ledger, job: int) -> list[int]:
 def _may_lend(ledger: Ledger, lease: int, job: int) -> bool:
     """Whether every process will see that the lease has lent.
 
-    Version 0.1.0 takes a child to have a larger id than its lender, and would lend once more.
+    Older versions take a child to have a larger id than its lender, and would lend once more.
     """
     return job > lease or all(row.schema >= _KNOWS_GRANT_ORDER for row in ledger.tx.members())
 

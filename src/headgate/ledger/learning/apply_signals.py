@@ -1,6 +1,6 @@
 """What upstream answers, applied to pools and leases: signals, acceptances, refusals, ends."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from headgate.core.admission.lease_events import ACCEPTED, PENDING, refused
 from headgate.core.admission.pools import LEARN, NO_RATES, STEP_DOWN, Pool
@@ -76,11 +76,14 @@ def end(ledger: Ledger, lease: LeaseRow, *, served: bool, unused: bool) -> None:
         rate_charges.refund(ledger, lease)
 
 
-def tidy(ledger: Ledger) -> None:
+def tidy(ledger: Ledger, *keys: str) -> None:
     """Take a probe for accepted that was not refused for long, and forget one that is gone.
 
-    In the pools that somebody has asked for so far.
+    In the pools of these keys, and in all that this process has met before: the others are not
+    even made (see `PoolSet`), so nothing is known of their probes.
     """
+    for key in keys:
+        ledger.pool_set.of(key)
     tell_unreadable(ledger)
     for pool, it, lease in _ripe(ledger) if ledger.pool_set.pools.probing else ():
         if lease is None:
@@ -90,8 +93,10 @@ def tidy(ledger: Ledger) -> None:
         ledger.recount()
 
 
-def untidy(ledger: Ledger) -> bool:
-    """Whether a probe must be resolved before seats can be asked for."""
+def untidy(ledger: Ledger, keys: Iterable[str]) -> bool:
+    """Whether a probe must be resolved before seats of these keys can be asked for."""
+    for key in keys:
+        ledger.pool_set.of(key)
     return any(True for _ in _ripe(ledger))
 
 

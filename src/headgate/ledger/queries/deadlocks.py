@@ -14,7 +14,8 @@ from headgate.core.quantities import MOST
 from headgate.core.stored_text.formats import Unreadable
 from headgate.core.stored_text.stored_values import DEADLOCKS, ToldDeadlock
 from headgate.ledger.jobs import waits
-from headgate.ledger.transaction.ledger import Ledger, chain_seats, has_lent
+from headgate.ledger.transaction.families import chain_seats, has_lent
+from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import place
 from headgate.ledger.transaction.rows import Lane, LeaseRow
 

@@ -3,75 +3,20 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from headgate.core.admission.next_in_line import Head
-from headgate.core.admission.pool_set import PoolSet, lay_over
-from headgate.core.admission.pools import AUTO, DEFAULTS, NOTHING, Declared, Pool, PoolRow
+from headgate.core.admission.pool_set import PoolSet
+from headgate.core.admission.pools import Pool, PoolRow
 from headgate.core.admission.seats import Need, Use
 from headgate.core.key_patterns import HOST, NO_KEY, matches
 from headgate.core.learning.control_law import Learned
 from headgate.core.stored_text.stored_values import LEARNED
 from headgate.core.times import Ms
 from headgate.ledger.transaction import host_pressure, outside_use, unreadable
-from headgate.ledger.transaction.interface import Gauge, UnreadableNote
+from headgate.ledger.transaction.families import chain_seats, has_lent
+from headgate.ledger.transaction.interface import UnreadableNote
 from headgate.ledger.transaction.line_changes import LineChanges
 from headgate.ledger.transaction.outside_use import place
-from headgate.ledger.transaction.pool_table import PoolTable
+from headgate.ledger.transaction.pool_resolver import PoolResolver
 from headgate.ledger.transaction.rows import EventRow, Lane, LeaseRow, Liveness, Ticket, Tx
-
-
-class PoolResolver:
-    """Resolves the settings into a `PoolSet`; returns the last one while nothing has changed."""
-
-    def __init__(
-        self,
-        declared: Mapping[str, Declared],
-        defaults: Declared = NOTHING,
-        gauge: Gauge | None = None,
-    ) -> None:
-        self._table: PoolTable | None = None
-        self._version = 0
-        self.gauge = gauge
-        """How to tell what this machine has."""
-        self.declare(declared, defaults)
-
-    def declare(self, declared: Mapping[str, Declared], defaults: Declared = NOTHING) -> None:
-        """Use another configuration from now on."""
-        self._declared = declared
-        self._defaults = defaults
-        self._observed = {name: said.observe for name, said in declared.items() if said.observe}
-        self._pool_set: PoolSet | None = None
-
-    @property
-    def last(self) -> PoolSet | None:
-        """The last `PoolSet`; None since the configuration changed."""
-        return self._pool_set
-
-    def observed(self) -> dict[str, tuple[str, ...]]:
-        """The pools that count programs which never asked, and how to know these."""
-        return self._observed
-
-    def has_usage_source(self) -> bool:
-        """Whether any pool says where upstream's own count can be read."""
-        return any(said.usage is not None for said in self._declared.values())
-
-    def pool_set(self, table: PoolTable) -> PoolSet:
-        """The pools, given the rows set by hand."""
-        known, version = self._pool_set, self._version
-        self._version = table.version
-        if known is not None and table is self._table:
-            if version == table.version:
-                return known
-            changed = table.changed_since(version)
-            if changed is not None:
-                for name in set(changed):
-                    exists = name in self._declared or name in DEFAULTS or name in table.rows
-                    known.changed(name, exists=exists)
-                return known
-        self._table = table
-        said = self._declared.get(HOST)
-        needed = said is not None and said.limit == AUTO and self.gauge is not None
-        host = self.gauge.look() if needed and self.gauge else None
-        self._pool_set = lay_over(self._declared, table.rows, self._defaults, host)
-        return self._pool_set
 
 
 class Ledger:
@@ -415,27 +360,3 @@ class Ledger:
                 id=0, at=self.now, kind=kind, work=work, key=key, task=task, pool=pool, text=text
             )
         )
-
-
-def has_lent(lease: LeaseRow, family: list[LeaseRow]) -> bool:
-    """Whether a lease has lent its seats: to a child, or to its child. These were let in later.
-
-    A job that a lease waits for may be older than the lease, so ids do not tell.
-    """
-    return any(
-        other.lender == lease.id or (other.granted, other.id) > (lease.granted, lease.id)
-        for other in family
-    )
-
-
-def chain_seats(
-    members: list[LeaseRow], names_of: Callable[[str], Iterable[str]]
-) -> dict[str, LeaseRow]:
-    """Whose seats count for a family in each place: its members lend, so only the heaviest's."""
-    heaviest: dict[str, LeaseRow] = {}
-    for lease in members:
-        for name in names_of(lease.key):
-            where = place(name, lease.machine)
-            if where not in heaviest or lease.weight > heaviest[where].weight:
-                heaviest[where] = lease
-    return heaviest
