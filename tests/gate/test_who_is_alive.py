@@ -5,6 +5,7 @@ to answer there is a table, `ANSWERS`. What a stage cannot bring about is a tabl
 with the reason, and a test sees to it that no other situation is left out.
 """
 
+import asyncio
 import os
 import shutil
 import signal
@@ -313,7 +314,7 @@ def test_who_cannot_be_seen_is_neither_stopped_nor_not(tmp_path: Path) -> None:
 
 
 def test_what_was_begun_is_told_by_the_pipe(tmp_path: Path) -> None:
-    """Of each lease by itself, until it is given back; and by a new pipe as by the first."""
+    """Of each lease by itself, and by a new pipe as by the first."""
     asks, tells = PipeRegistry(tmp_path), PipeRegistry(tmp_path)
     asks.join()
     tells.join()
@@ -324,8 +325,33 @@ def test_what_was_begun_is_told_by_the_pipe(tmp_path: Path) -> None:
     assert asks.has_begun(tells.me, 6)  # nobody knows
     tells.renew()
     assert [asks.has_begun(tells.me, lease) for lease in (6, 7, 8)] == [False, True, False]
-    tells.end(7)
-    assert not asks.has_begun(tells.me, 7)
+    tells.leave(remove=True)
+    asks.leave(remove=True)
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_what_was_given_back_is_told_no_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, loop: bool
+) -> None:
+    """Some time: no number comes again. What is held between them stays told throughout."""
+    if loop:
+        monkeypatch.setitem(sys.modules, "asyncio", asyncio)
+    else:
+        monkeypatch.delitem(sys.modules, "asyncio")
+    asks, tells = PipeRegistry(tmp_path), PipeRegistry(tmp_path)
+    asks.join()
+    tells.join()
+    numbers = range(1000, 2000, 2)
+    kept = {1000, 1100, 1102, 1500}
+    assert all(map(tells.begin, numbers))
+    for number in numbers:
+        if number not in kept:
+            tells.end(number)
+        assert all(asks.has_begun(tells.me, it) for it in kept)
+    told = {it for it in range(990, 2010) if asks.has_begun(tells.me, it)}
+    assert told >= kept
+    assert len(told) < 256 + len(kept)
+    assert not told - {*numbers}
     tells.leave(remove=True)
     asks.leave(remove=True)
 
@@ -375,6 +401,7 @@ def test_every_implementer_is_in_the_suite() -> None:
         if "    def listening(self, member: str, " in path.read_text() and path != Path(__file__)
     }
     assert found == {
+        "src/headgate/gate/liveness/local_members.py",
         "src/headgate/gate/liveness/member_pipes.py",
         "src/headgate/ledger/transaction/rows.py",
         "src/headgate/sim/simulated_liveness.py",

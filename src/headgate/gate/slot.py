@@ -90,8 +90,8 @@ class Slot:
         if self._wait == 0 and self._runtime.has_usage_source():
             await asyncio.to_thread(self._runtime.poller.refresh, self._request.key)
         loop = asyncio.get_running_loop()
-        done = asyncio.Event()
-        asked = self._acquisition(lambda _: done.set(), self._on_wait)
+        done = loop.create_future()
+        asked = self._acquisition(lambda _: _resolve(done), self._on_wait)
         asked.loop = loop
         deadline = self._deadline()
         while True:
@@ -100,18 +100,21 @@ class Slot:
             if self._runtime.begins(asked):
                 return lease
             deadline = _later(deadline)
-            done.clear()
+            done = loop.create_future()
 
     async def _ask_async(
-        self, asked: Acquisition, done: "asyncio.Event", left: Seconds | None
+        self, asked: Acquisition, done: "asyncio.Future[None]", left: Seconds | None
     ) -> None:
         """The same, without blocking the event loop."""
         import asyncio
 
         self._runtime.transactor.submit(asked)
         try:
-            async with asyncio.timeout(left):
-                await done.wait()
+            if left is None:
+                await done
+            else:
+                async with asyncio.timeout(left):
+                    await done
         except TimeoutError:
             asked.given_up = f"waited for {self._wait}s, its time was up"
             await self._abandon(asked)

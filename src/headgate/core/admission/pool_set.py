@@ -7,6 +7,7 @@ it, and which pools a key sits in is looked up, not searched for.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from headgate.core.admission.pools import DEFAULTS, NOTHING, Declared, Pool, PoolRow
+from headgate.core.admission.seats import Need
 from headgate.core.admission.setting_precedence import read_view, resolve, seen_under
 from headgate.core.host.pressure import Host
 from headgate.core.key_patterns import HOST, NO_KEY, is_wild, matches
@@ -124,6 +125,8 @@ class PoolSet:
         self.pools = (
             pools if isinstance(pools, Pools) else Pools(PoolNames(pools), pools.__getitem__)
         )
+        self.needs: dict[tuple[str, str, int], tuple[Need, ...]] = {}
+        """What work needs that borrows nothing, by key, machine and weight (`Ledger.needs`)."""
         self._of: dict[str, tuple[Pool, ...]] = {}
         self._views: dict[str, PoolSet] = {}
         self._beyond: dict[str, frozenset[str]] = {}
@@ -161,6 +164,7 @@ class PoolSet:
         else:
             self.pools.names.discard(name)
         self.pools.forget(name)
+        self.needs.clear()
         self._of.clear()
         self._views.clear()
         self._beyond.clear()
@@ -172,7 +176,10 @@ class PoolSet:
 
     def max_hold(self, key: str) -> Ms | None:
         """How long work with this key may hold its seats: the shortest of its pools counts."""
-        return min([pool.max_hold for pool in self.of(key) if pool.max_hold], default=None)
+        for pool in self.of(key):
+            if pool.max_hold:
+                return min(pool.max_hold for pool in self.of(key) if pool.max_hold)
+        return None
 
     def beyond(self, view: str) -> frozenset[str]:
         """The pools that only somebody's HEADGATE_LIMITS names."""

@@ -55,7 +55,7 @@ class PipeRegistry:
         """Members kept alive only by programs that carry their mark, and those programs."""
         self._lost: dict[str, str] = {}
         """Where those are woken whose pipes were removed."""
-        self._begun: set[int] = set()
+        self._begun = begun_leases.BegunLeases()
         self._marking = threading.Lock()
         """Held while leases are marked as begun, in the pipe that may just be made anew."""
         self._life = -1
@@ -96,8 +96,7 @@ class PipeRegistry:
         try:
             fd = os.open(new, _MODES[kind])
             if kind == "life":
-                for lease in (*self._begun, begun_leases.TELLS):
-                    begun_leases.mark(fd, lease)
+                self._begun.tell_all(fd)
             new.rename(self._path(self.me, kind))
         except OSError:
             if fd >= 0:
@@ -124,17 +123,12 @@ class PipeRegistry:
     def begin(self, lease: int) -> bool:
         """Tell others that a lease is being used; False if they cannot be told."""
         with self._marking:
-            self._begun.add(lease)
-            if begun_leases.mark(self._life, lease):
-                return True
-            begun_leases.unmark(self._life, begun_leases.TELLS)
-            return False
+            return self._begun.begin(self._life, lease)
 
     def end(self, lease: int) -> None:
         """A lease is not used any more."""
         with self._marking:
-            self._begun.discard(lease)
-            begun_leases.unmark(self._life, lease)
+            self._begun.end(self._life, lease)
 
     @property
     def wake_fd(self) -> int:

@@ -26,8 +26,9 @@ class Listener(Protocol):
 def deliver(outcomes: Iterable[Listener]) -> None:
     """Tell outcomes: those of one event loop together, the others from this thread."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Listener]] = {}
+    here = running_loop()
     for one in outcomes:
-        if one.loop is None or one.loop is running_loop():
+        if one.loop is None or one.loop is here:
             call_safely(one.finish)
         else:
             by_loop.setdefault(one.loop, []).append(one)

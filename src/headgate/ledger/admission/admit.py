@@ -66,11 +66,10 @@ def ask(ledger: Ledger, request: Request, id: int = 0) -> int:
     head = _head(lane, request.weight, order, wanted)
     if request.label and not request.task:
         request = request._replace(task=f"{request.label}-{head.id}")
-    if not has_rivals(ledger, head, request.machine) and not next_in_line.obstacles(
-        head, ledger.use, ledger.now
-    ):
+    use, now = ledger.use, ledger.now
+    if not has_rivals(ledger, head, request.machine) and not next_in_line.obstacles(head, use, now):
         for need in head.needs:
-            ledger.use.let_in(need, head.cls, ledger.now)
+            use.let_in(need, head.cls, now)
         _grant(ledger, head, lane, request, waited=NO_TIME)
         return head.id
     ticket = Ticket(

@@ -18,6 +18,8 @@ from headgate.ledger.transaction.rows import LeaseRow
 def count_apart(ledger: Ledger) -> None:
     """Give seats of their own to jobs that nobody lends any, wherever there is room."""
     _ = ledger.use  # a near store knows all families when they were counted
+    if not ledger.tx.families():
+        return
     for own in _separable(ledger):
         chain = ledger.tx.next_id() if len(own) > 1 else 0
         for one in own:

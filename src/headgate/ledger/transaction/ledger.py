@@ -315,16 +315,19 @@ class Ledger:
         waits, and needs only what they do not cover.
         """
         _ = self.use
-        pools = self.under(view).of(key)
+        seen = self.under(view)
+        pools = seen.of(key)
         self.look_up(pools)
-        covered: Mapping[str, int] = {}
-        chain = 0
-        if lender:
-            covered, chain = self._lent(lender, {pool.name for pool in pools})
-        places = [place(pool.name, machine) for pool in pools]
+        plain = seen.needs.get((key, machine, weight))
+        if plain is None:
+            plain = tuple([Need(pool, place(pool.name, machine), weight) for pool in pools])
+            seen.needs[key, machine, weight] = plain
+        if not (lender or tokens):
+            return plain, 0
+        covered, chain = self._lent(lender, {pool.name for pool in pools}) if lender else ({}, 0)
         needs = [
-            Need(pool, where, max(0, weight - covered.get(where, 0)), tokens)
-            for pool, where in zip(pools, places, strict=True)
+            need._replace(seats=max(0, weight - covered.get(need.place, 0)), tokens=tokens)
+            for need in plain
         ]
         return tuple(needs), chain
 

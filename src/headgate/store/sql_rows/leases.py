@@ -97,6 +97,8 @@ class LeaseRows(Session):
             self._chained = self._keep(
                 [column_codec.read_lease(row) for row in self._ask("families")]
             )
+        if not self._chained:
+            return []
         return sorted(self._chained.values(), key=lambda row: (row.chain, row.id))
 
     def recent(self, since: Ms) -> list[LeaseRow]:
