@@ -90,7 +90,7 @@ def warm(path: Path | None) -> None:
     """
     for name in ("ctypes", "json", "psutil", "tomllib"):
         import_module(name)
-    preload((*PACKAGES, "ledger", "notify", "runner", "store", "work"))
+    preload((*PACKAGES, "notify", "runner", "work"))
     _settings[:] = [config.Watched(path)]
     all_profiles(_settings[0].config)
 

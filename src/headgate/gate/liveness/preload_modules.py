@@ -1,9 +1,10 @@
-"""Load what a process may need later, before a newer version is installed over it.
+"""Have what a process may need later, before a newer version is installed over it.
 
 Modules are loaded when they are first needed: that is what makes commands start in a blink. But a
 member may live for hours, and meanwhile `pip` may replace the files that it is made of. What it
-loaded then would be another version's code among its own. So whoever joins loads the rest soon
-afterwards, in a thread of its own, when what it was started for is under way.
+loaded then would be another version's code among its own. So whoever joins reads the rest soon
+afterwards, in a thread of its own, when what it was started for is under way. It keeps that in
+memory, and loads from there (`kept_modules.py`). Whoever forks others loads all of it at once.
 """
 
 import os
@@ -12,11 +13,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headgate.core.times import Seconds
 from headgate.gate.transactions.background_thread import start_without_signals
 
-PACKAGES = ("config", "core", "gate", "http_client", "usage")
+if TYPE_CHECKING:
+    from headgate.gate.liveness.kept_modules import KeptModules
+
+PACKAGES = ("config", "core", "gate", "http_client", "ledger", "store", "usage")
 """All that holding and waiting can need, whatever happens; the rest of it is loaded already."""
 _DELAY = Seconds(0.25)
 """Seconds after which a command that ends at once has ended, and pays for nothing."""
@@ -24,6 +29,7 @@ _HOME = Path(__file__).parents[2]
 _importing = threading.RLock()
 """Held while a module is loaded: a child forked in the midst of it could never load it."""
 _done: set[str] = set()
+_kept: "list[KeptModules]" = []
 
 
 def _signature() -> tuple[int, int]:
@@ -38,23 +44,46 @@ def _signature() -> tuple[int, int]:
 _OURS = _signature()
 
 
-def preload(packages: Iterable[str] = PACKAGES, stop: threading.Event | None = None) -> None:
+def _still_ours() -> bool:
+    return _signature() == _OURS
+
+
+def preload(packages: Iterable[str] = PACKAGES) -> None:
     """Load every module of some packages, unless the files are another version's by now."""
     for package in packages:
-        if package in _done:
-            continue
         for name in _modules(package):
             with _importing:
-                if _signature() != _OURS or (stop is not None and stop.is_set()):
+                if not _still_ours():
                     return
                 import_module(name)
         _done.add(package)
 
 
-def _modules(package: str) -> list[str]:
-    files = sorted((_HOME / package).rglob("*.py"))
-    parts = [file.relative_to(_HOME.parent).with_suffix("").parts for file in files]
-    return [".".join(names).removesuffix(".__init__") for names in parts]
+def keep(packages: Iterable[str] = PACKAGES, stop: threading.Event | None = None) -> None:
+    """Read every module of some packages that is not loaded, to be loaded from memory later."""
+    from headgate.gate.liveness.kept_modules import KeptModules
+
+    with _importing:
+        if not _kept:
+            _kept.append(KeptModules())
+    for package in packages:
+        if package in _done:
+            continue
+        for name, path in _modules(package).items():
+            with _importing:
+                if not _still_ours() or (stop is not None and stop.is_set()):
+                    return
+                _kept[0].keep(name, path, _still_ours)
+        _done.add(package)
+
+
+def _modules(package: str) -> dict[str, str]:
+    """The modules of a package by name, each with its file."""
+    found = {}
+    for file in sorted((_HOME / package).rglob("*.py")):
+        names = file.relative_to(_HOME.parent).with_suffix("").parts
+        found[".".join(names).removesuffix(".__init__")] = str(file)
+    return found
 
 
 class Preloader:
@@ -84,7 +113,7 @@ class Preloader:
     def _run(self) -> None:
         if not self._stop.wait(_DELAY):
             with suppress(ImportError, OSError):  # somebody is just replacing the files
-                preload(stop=self._stop)
+                keep(stop=self._stop)
 
 
 _guarded: list[bool] = []
