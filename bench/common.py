@@ -24,6 +24,7 @@ def folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix=".bench-", dir=Path(__file__).parent) as name:
         for variable in [v for v in os.environ if v.startswith("HEADGATE_")]:
             del os.environ[variable]
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # commands are measured as they start twice
         os.environ["XDG_CONFIG_HOME"] = name
         os.environ["XDG_STATE_HOME"] = name
         settings = Path(name) / "headgate" / "config.toml"
