@@ -1,11 +1,19 @@
 """What every test gets: an environment without traces of its owner's, and on request a box."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support import PRIVATE, STEADY, UNSET, Box
+
+
+def pytest_configure() -> None:
+    """Have Ctrl-C work in programs that tests start, even where a shell's `&` had it ignored."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
