@@ -339,7 +339,17 @@ CASES = [
         Signal(CONCURRENCY),
     ),
     Case(
-        "openhands",
+        "sdk",
+        "litellm.ServiceUnavailableError: AnthropicException - Overloaded",
+        Signal(OVERLOADED),
+    ),
+    Case(
+        "aider",
+        "litellm.RateLimitError: OpenAIException - Rate limit reached on tokens per min.",
+        Signal(RATE),
+    ),
+    Case(
+        "sdk",
         "01:57:01 - openhands:ERROR: retry_mixin.py:47 - litellm.RateLimitError: OpenAIException - "
         "Rate limit reached on tokens per min. Please try again in 6ms.",
         Signal(RATE, Ms(6)),
@@ -356,7 +366,7 @@ CASES = [
         Signal(CONCURRENCY),
     ),
     Case(
-        "",
+        "sdk",
         "openai.RateLimitError: Error code: 429 - {'error': {'message': 'You exceeded your current "
         "quota', 'type': 'insufficient_quota', 'param': None, 'code': 'insufficient_quota'}}",
         GONE,

@@ -372,15 +372,23 @@ LINES = (
         profile="opencode",
         line=rf"{_OPENCODE_LOG}.{{0,2000}}?\bAI_APICallError: Overloaded\b",
     ),
-    Rule(
-        "litellm-rate",
-        QUOTED,
-        line=rf"{_LITELLM}RateLimitError: (?P<body>.*)",
+    *(
+        Rule(
+            f"{profile}-litellm-rate",
+            QUOTED,
+            profile=profile,
+            line=rf"{_LITELLM}RateLimitError: (?P<body>.*)",
+        )
+        for profile in ("aider", "sdk")
     ),
-    Rule(
-        "litellm-overloaded",
-        OVERLOADED,
-        line=rf"{_LITELLM}(?:InternalServerError|ServiceUnavailableError): .*\b[Oo]verloaded",
+    *(
+        Rule(
+            f"{profile}-litellm-overloaded",
+            OVERLOADED,
+            profile=profile,
+            line=rf"{_LITELLM}(?:InternalServerError|ServiceUnavailableError): .*\b[Oo]verloaded",
+        )
+        for profile in ("aider", "sdk")
     ),
     Rule(
         "aider-rate",
@@ -391,6 +399,7 @@ LINES = (
     Rule(
         "sdk-rate",
         QUOTED,
+        profile="sdk",
         line=r"(?:openai|anthropic)\.RateLimitError: Error code: (?P<status>429) - (?P<body>.*)",
     ),
 )
