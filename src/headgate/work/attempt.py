@@ -145,7 +145,7 @@ class Runner:
         _redirect(log, path)
         profile = find(spec.argv, self._gate.profiles())
         argv = command(spec, job.key)
-        if job.session and job.parks:
+        if job.session:  # of an attempt before
             argv = resume(profile, argv, job.session) or argv
         environment = {**os.environ, **spec.env, **lease.environment, **self._about(taken)}
         try:
@@ -190,6 +190,7 @@ class Runner:
             provider=key.partition("/")[0],
             started_ms=_now() - age,
             writes_events=writes_events(profile, spec.argv),
+            zone=spec.env.get("TZ", ""),
         )
         agent_watch.session = session(profile, spec.argv)
         return agent_watch
@@ -338,7 +339,10 @@ def _as_caused(ended: End, cause: Cause) -> End:
             return ended._replace(outcome=AttemptOutcome.LOST, code="stopped", text=text)
         case WatchVerdict():
             outcome = AttemptOutcome.PARKED if cause.park else AttemptOutcome.FAILED
-            return ended._replace(outcome=outcome, code=cause.code, text=cause.text)
+            quota = cause.park and cause.awaits_quota
+            return ended._replace(
+                outcome=outcome, code=cause.code, text=cause.text, awaits_quota=quota
+            )
 
 
 def _now() -> Ms:

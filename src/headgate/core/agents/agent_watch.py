@@ -29,7 +29,7 @@ from headgate.core.agents.run_limits import RunLimits
 from headgate.core.answers.answer_rules import Rule
 from headgate.core.answers.builtin_rules import LINES
 from headgate.core.answers.classify import LineVerdict, judge_line
-from headgate.core.answers.signals import REFUSALS, Signal
+from headgate.core.answers.signals import QUOTA, REFUSALS, Signal
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.printable_text import printable
 from headgate.core.quantities import show_duration
@@ -45,6 +45,8 @@ _MOST_HINTS = 10
 """How many lines of text after a suspicion may be a hint or a stack trace, and no answer."""
 _ENDED_BY_OTHERS = (130, 137, 143)
 """Exit codes of a program that was told to end: with these it has not given up by itself."""
+_LONG_WAIT = Ms(60_000)
+"""From how many milliseconds on it is known that a quota is gone, and not only for a moment."""
 _LONGEST = 8 * 1024
 _SHOWN = 200
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
@@ -60,6 +62,8 @@ class WatchVerdict(NamedTuple):
     code: str
     text: str
     park: bool = False
+    awaits_quota: bool = False
+    """Whether upstream has said until when its quota is gone."""
 
 
 class _Suspicion(NamedTuple):
@@ -75,6 +79,7 @@ class AgentWatch:
     """The watch over one run of an agent.
 
     `writes_events` is whether it was started to write events; else what looks like one is content.
+    `zone` is the time zone that it was given, if not the machine's.
     """
 
     def __init__(
@@ -86,10 +91,12 @@ class AgentWatch:
         started_ms: Ms,
         *,
         writes_events: bool = True,
+        zone: str = "",
     ) -> None:
         self._rules = tuple(r for r in rules if not r.line or _counts(r, profile))
         self._profile = profile
         self._writes_events = writes_events
+        self._zone = zone
         self._limits = limits
         self._provider = provider
         self._started = started_ms
@@ -152,7 +159,14 @@ class AgentWatch:
         if not (own if is_event else line[:200].lstrip()[:1] != "{"):
             return LineVerdict()
         speaks = self._profile.speaks or self._profile.name
-        return judge_line(line, "", self._rules, provider=self._provider, now=wall, speaks=speaks)
+        return judge_line(
+            line,
+            rules=self._rules,
+            provider=self._provider,
+            now=wall,
+            speaks=speaks,
+            zone=self._zone,
+        )
 
     def _is_own_word(self, said: LineVerdict, *, is_event: bool, stderr: bool) -> bool:
         """Whether it came through the agent's own error channel, or a user's rule knows it."""
@@ -254,7 +268,8 @@ class AgentWatch:
 
     def _parked(self, what: str) -> WatchVerdict:
         text = f"upstream refused it ({self._refusal}), and {what}"
-        return WatchVerdict("rate_limited", text, park=True)
+        known = self._refusal == QUOTA and (self.retry_after or NO_TIME) >= _LONG_WAIT
+        return WatchVerdict("rate_limited", text, park=True, awaits_quota=known)
 
     def _given_up(self) -> Ms:
         """From when on a suspect that shows no progress is taken to do nothing but retry."""

@@ -64,6 +64,7 @@ class _Answer(NamedTuple):
     codes: tuple[str, ...] = ()
     words: str = ""
     waits: tuple[tuple[str, str], ...] = ()
+    zone: str = ""
 
 
 class _Quote(NamedTuple):
@@ -120,12 +121,13 @@ def judge_line(
     provider: str = "",
     now: Seconds | None = None,
     speaks: str = "",
+    zone: str = "",
 ) -> LineVerdict:
     """What a line of an agent's output says.
 
     `profile` is the kind of agent whose rules count, `speaks` the one whose sentences on failures
     do if it is another, `provider` whom it asks; all may be unknown. Without `now` a moment at
-    which a limit ends is left out.
+    which a limit ends is left out. `zone` is where the agent believes to be, if not here.
     """
     longest = _LONGEST_EVENT if line[:200].lstrip()[:1] == "{" else _LONGEST_LINE
     text = _ANSI.sub("", line[:longest]).strip(_ORNAMENT)
@@ -134,7 +136,7 @@ def judge_line(
     if rule and rule.signal != QUOTED:
         waits = (("resets_at", groups.get("reset", "")),)
         answer = _Answer(
-            status=None, provider=provider, headers={}, codes=(), words=quote.text, waits=waits
+            status=None, provider=provider, headers={}, words=quote.text, waits=waits, zone=zone
         )
         return LineVerdict(_signal(rule, answer, now), rule)
     if rule:
@@ -191,7 +193,9 @@ def _signal(rule: Rule, answer: _Answer, now: Seconds | None) -> Signal | None:
 
 def _retry_after(kind: str, answer: _Answer, now: Seconds | None) -> Ms | None:
     ends = kind in {RATE, QUOTA}
-    return retry_after(answer.headers, answer.waits, answer.words, now, until_reset=ends)
+    return retry_after(
+        answer.headers, answer.waits, answer.words, now, until_reset=ends, zone=answer.zone
+    )
 
 
 def _undecided(answer: _Answer, now: Seconds | None) -> Signal:
