@@ -239,3 +239,24 @@ def test_why_tells_what_was_wrong(
     assert (job["code"], job["reason"]) == ("exit", f"exit 1: {cause}")
     assert cause in box.headgate("why", str(id))
     untouched(box, id)
+
+
+LOG = (
+    'timestamp=2026-11-16T01:35:42.330Z level=ERROR run=1 message="stream error" x=1 '
+    'error.error="AI_APICallError: Too Many Requests"'
+)
+
+
+@pytest.mark.parametrize("body,lines", [("x", ()), ("x" * 30_000, ()), ("x", (LOG,))])
+def test_opencode_says_for_how_long(body: str, lines: tuple[str, ...], box: JobBox) -> None:
+    """A Retry-After in its last event is read, however long that is, and whatever its log says."""
+    box.config(BRISK)
+    box.worker()
+    data = {"statusCode": 429, "responseBody": body, "responseHeaders": {"retry-after": "7"}}
+    event = json.dumps({"type": "error", "sessionID": "s", "error": {"data": data}})
+    path = program(box, "opencode", f"{say(box, *lines, event)}; exit 1")
+    words = ("run", "--format", "json", "--print-logs", "x")
+    id = box.submit("-m", "anthropic/claude-x", "--", path, *words)
+    assert box.until_state(id, "done", "failed", "parked") == "parked"
+    (paused,) = box.events("paused")
+    assert paused[7].startswith("for 7s: ")

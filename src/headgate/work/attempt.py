@@ -18,7 +18,6 @@ from headgate.config.profiles import all_profiles
 from headgate.core.admission.setting_precedence import parse_view
 from headgate.core.agents.agent_watch import AgentWatch, RunLimits, WatchVerdict, fit_to_show
 from headgate.core.agents.find_profile import Profile, find, resume, session, writes_events
-from headgate.core.answers.signals import Signal
 from headgate.core.jobs.job import AttemptOutcome, End, command, exit_text, load
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
@@ -31,13 +30,12 @@ from headgate.ledger.jobs.lifecycle import MAX_HOLD
 from headgate.runner.child import MINDED, Child
 from headgate.store import open_store
 from headgate.work.log_file import Tail, log_path, open_log, trim
+from headgate.work.refusal_news import RefusalNews
 
 if TYPE_CHECKING:
     from headgate.core.jobs.job import Spec
 
 _LOOK = Seconds(0.25)
-_ECHO = Ms(10_000)
-"""Milliseconds for which an agent that only repeats itself is not reported again."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -103,8 +101,7 @@ class Runner:
     def __init__(self, store: str | None) -> None:
         view = parse_view(os.environ.get("HEADGATE_LIMITS", ""))
         self._gate = Gate(open_store(store), config=_settings[0], view=view)
-        self._told: dict[tuple[int, str], tuple[Ms, Ms]] = {}
-        """What a job was reported to be refused for, when, and until when."""
+        self._news = RefusalNews()
         self._ending: dict[int, EndAsked] = {}
         """Which jobs somebody wants to end, and why: a word may come when its job has ended."""
         self._stopped: Stopped | None = None
@@ -222,22 +219,13 @@ class Runner:
         agent_watch, before = watch.agent_watch, watch.agent_watch.session
         lines = watch.tail.lines(to_end=to_end)
         stderr = watch.ours and bool(lines) and watch.tail.only_by(2, 1)
-        for line in lines:
-            found = agent_watch.feed(line, _now(), Seconds(time.time()), stderr=stderr)
-            if found is not None and self._says_more(taken, found):
-                taken.lease.tell(found)
+        wall = Seconds(time.time())
+        fed = (agent_watch.feed(line, _now(), wall, stderr=stderr) for line in lines)
+        found = [refusal for refusal in fed if refusal is not None]
+        for news in self._news.of(taken.job.id, found, _now()):
+            taken.lease.tell(news)
         if agent_watch.session != before:
             self._gate.worker_jobs.remember(taken.lease, agent_watch.session)
-
-    def _says_more(self, taken: Taken, found: Signal) -> bool:
-        """Whether a signal says more than the one before it: agents tell of every retry."""
-        what = (taken.job.id, found.kind)
-        until = _now() + (found.retry_after or NO_TIME)
-        at, known = self._told.get(what, (-_ECHO, NO_TIME))
-        if _now() - at < _ECHO and until <= known + _ECHO:
-            return False
-        self._told[what] = (_now(), until)
-        return True
 
     def _catch_up(self, taken: Taken, watch: WatchedOutput) -> None:
         """Read what another runner has read before, perhaps not to its end.
