@@ -273,6 +273,18 @@ def test_in_a_run_that_writes_text_a_refusal_is_suspected(name: str, line: str) 
         assert bool(watch.confirmed) is (parked or lies)
 
 
+def test_an_event_in_an_answer_is_nobodys() -> None:
+    """In a run that writes text it names no session, calls no tool and ends no text's suspicion."""
+    watch = agent_watch(events=False, terms=RunLimits(same_tool_calls=3, max_tool_calls=3))
+    for line in (INIT, *[call("ls")] * 9, PLAIN, WORK):
+        watch.feed(line, Ms(1), WALL)
+    assert (watch.session, watch.tool_calls, watch.verdict(Ms(2))) == ("", 0, None)
+    assert watch.outcome(1, 0)
+    watch = agent_watch("opencode", events=False)
+    watch.feed("the log says session.id=ses_1, so I resumed it", Ms(1), WALL)
+    assert not watch.session
+
+
 def test_many_lines_after_a_suspicion_are_an_answer() -> None:
     """An error has a hint below it, or a stack trace; what goes on for longer was content."""
     for count, parked in ((5, True), (50, False)):

@@ -24,7 +24,7 @@ import re
 from collections.abc import Sequence
 
 from headgate.core.agents.output_lines import look
-from headgate.core.agents.profile import Profile
+from headgate.core.agents.profile import OutputLine, Profile
 from headgate.core.agents.run_limits import RunLimits
 from headgate.core.answers.answer_rules import Rule
 from headgate.core.answers.builtin_rules import LINES
@@ -135,21 +135,23 @@ class AgentWatch:
         head = line[:_LONGEST]
         if head.isprintable() or _plain(head):
             self._last = head
-        is_event, seen = look(self._profile, line)
-        self._events = self._events or (is_event and self._writes_events)
+        looks_so, seen = look(self._profile, line)
+        is_event = looks_so and self._writes_events
+        if looks_so and not is_event:  # an answer, or a tool, that shows an event of somebody's
+            seen, stderr = OutputLine(progress=True, error=seen.error), False
+        self._events = self._events or is_event
         self.session = self.session or seen.session
         if seen.tool:
             self._count(seen.tool)
-        said = self._read(line, wall, is_event=is_event, own=seen.error)
+        said = self._read(line, wall, is_event=looks_so, own=seen.error)
+        own_word = self._is_own_word(said, is_event=is_event, stderr=stderr)
         if said.signal and said.signal.kind in REFUSALS:
-            if not self._is_own_word(said, is_event=is_event, stderr=stderr):
+            if not own_word:
                 self._suspicion = _Suspicion(said.signal, now)
                 return None
             self._refused(said.signal, now, by_event=is_event)
         elif said.failure:
-            self._failed(
-                said, now, certain=self._is_own_word(said, is_event=is_event, stderr=stderr)
-            )
+            self._failed(said, now, certain=own_word)
         elif seen.progress:
             self._progress(now, is_event=is_event)
         return said.signal
@@ -173,7 +175,7 @@ class AgentWatch:
         if said.rule is not None and said.rule not in LINES:
             return True
         if is_event:
-            return self._writes_events
+            return True
         where = self._profile.error_text
         if self._writes_events:
             return where in {"beside-events", "stderr"}

@@ -93,7 +93,7 @@ def classify(response: Response, now: Seconds, rules: Sequence[Rule] = BUILTIN) 
     status, headers, body, provider = response
     if 200 <= status < 300:
         # What is in it is somebody's work, unless it is an error; of a stream that is the end.
-        error = _error_within(_text(body[-_LONGEST_BODY:]))
+        error = _error_within(_latest(body))
         if error is None:
             return _judge(_Answer(status, provider, lowered(headers)), now, rules)
         return _judge(_take_apart(None, provider, headers, error), now, rules)
@@ -337,6 +337,12 @@ def _find_json(text: str) -> tuple[object, str]:
             return None, text
         return found, text[: start.start()] + text[end:]
     return None, text
+
+
+def _latest(body: str | bytes) -> str:
+    """The end of a body, from its first whole line on: what is left of one line is no answer."""
+    text = _text(body[-_LONGEST_BODY:])
+    return text if len(body) <= _LONGEST_BODY else text.partition("\n")[2]
 
 
 def _text(body: str | bytes) -> str:
