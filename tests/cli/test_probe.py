@@ -70,8 +70,8 @@ def test_a_limit_is_recommended_in_words(box: Box) -> None:
         (("sh", "-c", "kill -9 $$"), "it failed (ended by signal 9)"),
         (("--timeout", "200ms", "--", "sleep", "60"), "it failed (1 took too long)"),
         (
-            ("sh", "-c", "echo 'API Error: Request rejected (429)'"),
-            "it failed (upstream said concurrency-limited)",
+            ("sh", "-c", "echo 'API Error: Request rejected (429)'; exit 1"),
+            "it failed (upstream said concurrency-limited; exit code 1)",
         ),
     ],
 )

@@ -46,9 +46,14 @@ ATTEMPT = "Attempt 1 failed with status 429. Retrying with backoff... _ApiError:
 
 
 def agent_watch(
-    name: str = "claude", terms: RunLimits | None = None, provider: str = "anthropic"
+    name: str = "claude",
+    terms: RunLimits | None = None,
+    provider: str = "anthropic",
+    *,
+    events: bool = True,
 ) -> AgentWatch:
-    return AgentWatch(PROFILES[name], terms or RunLimits(), RULES, provider, Ms(1_000))
+    profile, limits = PROFILES[name], terms or RunLimits()
+    return AgentWatch(profile, limits, RULES, provider, Ms(1_000), writes_events=events)
 
 
 def call(command: str, name: str = "Bash") -> str:
@@ -126,8 +131,9 @@ def test_what_is_no_progress_does_not_clear_it(line: str) -> None:
 
 def test_text_right_after_a_refusal_belongs_to_it() -> None:
     """A hint below an error is not progress; a later line is."""
-    watch = agent_watch("")
-    watch.feed(OTHER, Ms(1_000), WALL)
+    mine = Rule("mine", CONCURRENCY, line="seats gone")
+    watch = AgentWatch(GENERIC, RunLimits(), (mine, *RULES), "", Ms(0))
+    watch.feed("seats gone", Ms(1_000), WALL)
     watch.feed("see https://example.com/limits", Ms(1_001), WALL)
     assert watch.refused_at == 1_000
     watch.feed("going on", Ms(3_000), WALL)
@@ -184,19 +190,19 @@ def test_rules_of_the_user_count() -> None:
 def test_a_profile_that_is_like_another_knows_its_lines() -> None:
     """The rules for claude hold for what speaks like it, and not for the rest."""
     alike = PROFILES["claude"]._replace(name="mine", speaks="claude")
-    assert AgentWatch(alike, RunLimits(), RULES, "", Ms(0)).feed(PLAIN, Ms(1), WALL)
-    assert (
-        AgentWatch(PROFILES["codex"], RunLimits(), RULES, "", Ms(0)).feed(PLAIN, Ms(1), WALL)
-        is None
-    )
+    for profile, parked in ((alike, True), (PROFILES["codex"], False)):
+        watch = AgentWatch(profile, RunLimits(), RULES, "", Ms(0))
+        watch.feed(PLAIN, Ms(1), WALL)
+        assert bool(watch.outcome(1, 0)) is parked
 
 
 def test_when_to_come_back_is_read_by_the_wall_clock() -> None:
     """A moment becomes a number of milliseconds."""
     watch = agent_watch()
-    signal = watch.feed(f"Claude AI usage limit reached|{int(WALL) + 60}", Ms(5), WALL)
-    assert signal
-    assert (signal.kind, watch.retry_after) == (QUOTA, 60_000)
+    assert not watch.feed(f"Claude AI usage limit reached|{int(WALL) + 60}", Ms(5), WALL)
+    assert watch.outcome(1, 0)
+    assert watch.confirmed
+    assert (watch.confirmed.kind, watch.retry_after) == (QUOTA, 60_000)
 
 
 # How it ends.
@@ -212,7 +218,14 @@ def test_when_to_come_back_is_read_by_the_wall_clock() -> None:
         ("claude", [WORK, DONE], 0, False),
         ("claude", [PLAIN], 1, True),
         ("claude", [PLAIN], 0, False),
-        ("", [PLAIN], 1, True),
+        ("", [PLAIN], 1, False),
+        ("", [RETRY, REFUSED], 1, False),
+        ("claude", [PLAIN, "see the docs"], 1, True),
+        ("claude", [PLAIN, WORK], 1, False),
+        ("claude", [PLAIN], 143, False),
+        ("aider", [OTHER, "Tokens: 2k sent"], 0, False),
+        ("sdk", [OTHER], 1, True),
+        ("sdk", [OTHER], 0, False),
         ("", [PLAIN], 0, False),
         ("", ["fine"], 1, False),
         ("", [], 1, False),
@@ -227,11 +240,125 @@ def test_an_end_by_a_refusal_is_parked(
     """With failure, or with 0 where an event (or a profile) says that it is not true."""
     watch = agent_watch(name)
     for number, line in enumerate(lines):
-        watch.feed(line, Ms(1_000 + number * 1_000), WALL)
+        watch.feed(line, Ms(1_000 + number * 200), WALL)
     verdict = watch.outcome(exit_code, 0)
     assert bool(verdict) is parked
     if verdict:
         assert (verdict.code, verdict.park) == ("rate_limited", True)
+
+
+@pytest.mark.parametrize(
+    "name, line",
+    [
+        ("claude", PLAIN),
+        ("claude", RETRY),
+        ("claude", REFUSED),
+        ("codex", "ERROR: exceeded retry limit, last status: 429 Too Many Requests"),
+        ("codex", '{"type":"error","message":"Quota exceeded."}'),
+        ("gemini", ATTEMPT),
+        ("opencode", "Error: Too Many Requests"),
+        ("aider", OTHER),
+    ],
+)
+def test_in_a_run_that_writes_text_a_refusal_is_suspected(name: str, line: str) -> None:
+    """It closes nothing, ends nothing, and counts only with an exit that is known and a failure."""
+    for end, parked in (((1, 0), True), ((None, 0), False), ((0, 0), False), ((0, 9), False)):
+        watch = agent_watch(name, events=False)
+        assert watch.feed(line, Ms(1_000), WALL) is None
+        assert watch.feed(line, Ms(200_000), WALL) is None
+        assert watch.due(Ms(200_000)) is None
+        assert watch.verdict(Ms(10**9)) is None
+        lies = name == "aider" and end == (0, 0)
+        assert bool(watch.outcome(*end)) is (parked or lies)
+        assert bool(watch.confirmed) is (parked or lies)
+
+
+def test_an_event_in_an_answer_is_nobodys() -> None:
+    """In a run that writes text it names no session, calls no tool and ends no text's suspicion."""
+    watch = agent_watch(events=False, terms=RunLimits(same_tool_calls=3, max_tool_calls=3))
+    for line in (INIT, *[call("ls")] * 9, PLAIN, WORK):
+        watch.feed(line, Ms(1), WALL)
+    assert (watch.session, watch.tool_calls, watch.verdict(Ms(2))) == ("", 0, None)
+    assert watch.outcome(1, 0)
+    watch = agent_watch("opencode", events=False)
+    watch.feed("the log says session.id=ses_1, so I resumed it", Ms(1), WALL)
+    assert not watch.session
+
+
+def test_many_lines_after_a_suspicion_are_an_answer() -> None:
+    """An error has a hint below it, or a stack trace; what goes on for longer was content."""
+    for count, parked in ((5, True), (50, False)):
+        watch = agent_watch(events=False)
+        watch.feed(PLAIN, Ms(1_000), WALL)
+        for _ in range(count):
+            watch.feed("and so on", Ms(1_001), WALL)
+        assert bool(watch.outcome(1, 0)) is parked
+
+
+def test_text_beside_events_counts_where_the_profile_says_so() -> None:
+    """The log of opencode and the stderr of gemini are their own; text beside others' is not."""
+    log = 'timestamp=2026-11-16T01:35:42Z level=ERROR run=6 message="stream error" x error="'
+    assert agent_watch("opencode").feed(f'{log}AI_APICallError: Overloaded"', Ms(1), WALL)
+    assert agent_watch("gemini").feed(ATTEMPT, Ms(1), WALL)
+    assert agent_watch("gemini", events=False).feed(ATTEMPT, Ms(1), WALL, stderr=True)
+    assert not agent_watch("codex", events=False).feed(
+        "ERROR: Quota exceeded. Check your plan", Ms(1), WALL, stderr=True
+    )
+    assert not agent_watch("claude").feed(PLAIN, Ms(1), WALL)
+
+
+@pytest.mark.parametrize(
+    "name, lines, failure",
+    [
+        (
+            "claude",
+            ['{"type":"result","is_error":true,"api_error_status":401,"result":"x"}'],
+            "401",
+        ),
+        ("claude", ["Invalid API key · Please run /login"], "login"),
+        ("claude", ['API Error: 404 {"error":{"type":"not_found_error"}}'], "no such model"),
+        ("claude", [PLAIN, "API Error: 400 your prompt is too long"], "(400)"),
+        (
+            "claude",
+            [RETRY, '{"type":"result","is_error":true,"api_error_status":404,"result":"x"}'],
+            "404",
+        ),
+        ("claude", ["There's an issue with the selected model (opis)."], "no such model"),
+        ("codex", ["ERROR: unexpected status 401 Unauthorized: Missing bearer"], "login (401)"),
+        (
+            "codex",
+            ['{"type":"turn.failed","error":{"message":"unexpected status 404 Not Found: x"}}'],
+            "(404)",
+        ),
+        ("gemini", ["[API Error: API key not valid. Please pass a valid API key.]"], "login"),
+        ("gemini", ['[API Error: [{"error": {"code": 404, "message": "models/x"}}]]'], "(404)"),
+        ("opencode", ["Error: Model not found: anthropic/opis."], "no such model"),
+        (
+            "opencode",
+            [
+                '{"type":"error","error":{"name":"APIError","data":{"statusCode":401,"message":"k"}}}'
+            ],
+            "login (401)",
+        ),
+        ("aider", ["litellm.AuthenticationError: x"], "login"),
+        ("sdk", ["openai.NotFoundError: Error code: 404 - {'error': 1}"], "no such model"),
+        ("", ["API Error: 401 x", "litellm.AuthenticationError: x"], ""),
+        ("claude", ["API Error: 401 x", *["fine"] * 3], "401"),
+        (
+            "claude",
+            ['{"type":"result","is_error":true,"api_error_status":401,"result":"x"}', DONE],
+            "",
+        ),
+    ],
+)
+def test_another_failure_is_remembered(name: str, lines: list[str], failure: str) -> None:
+    """A wrong key or model is what its end is blamed on, and no refusal, whatever came before."""
+    watch = agent_watch(name, events=lines[0].startswith("{"))
+    for line in lines:
+        watch.feed(line, Ms(1_000), WALL)
+    assert failure in watch.failure
+    assert bool(failure) == bool(watch.failure)
+    assert watch.outcome(1, 0) is None
 
 
 def test_without_parking_only_a_lie_is_corrected() -> None:

@@ -1233,3 +1233,18 @@ def test_hostile_bodies_come_to_an_end(body: str | bytes) -> None:
 def test_none_is_no_kind() -> None:
     """The word for nothing cannot be mistaken for a signal."""
     assert NONE not in KINDS
+
+
+@pytest.mark.parametrize("before", ["{", '{"content":"', "data: {"])
+def test_what_is_left_of_a_long_answer_is_no_error(before: str) -> None:
+    """Of a 2xx only the end is looked at; a line that was cut there may quote an error."""
+    quoted = '{"error":{"type":"rate_limit_error","message":"x"}}'
+    for cut in ("", "data: "):
+        tail = f"{cut}{quoted}"
+        body = before + "x" * 70_000 + tail + "y" * (65_536 - len(tail))
+        assert classify(Response(200, {}, body), NOW) == Signal(ACCEPTED)
+        assert classify(Response(200, {}, body.encode()), NOW) == Signal(ACCEPTED)
+    stream = f"data: {{}}\n{'data: ' + 'x' * 70_000}\n\ndata: {quoted}\n"
+    found = classify(Response(200, {}, stream), NOW)
+    assert found is not None
+    assert found.kind != ACCEPTED

@@ -23,6 +23,7 @@ from headgate.core.agents.find_profile import (
     points_at,
     read,
     resume,
+    writes_events,
 )
 from headgate.core.key_patterns import parse_key
 from headgate.errors import ConfigError
@@ -393,6 +394,40 @@ def test_a_huge_event_is_progress_and_is_not_parsed() -> None:
     assert read(BY_NAME["claude"], line) == OutputLine(progress=True)
 
 
+@pytest.mark.parametrize(
+    "words, events",
+    [
+        ("claude -p x", False),
+        ("claude -p x --output-format stream-json", True),
+        ("npx claude --output-format=stream-json -p x", True),
+        ("claude -p x --output-format json", True),
+        ("claude -p x --output-format stream-json --output-format text", False),
+        ("claude -p x -- --output-format stream-json", False),
+        ("codex exec x", False),
+        ("codex exec --json x", True),
+        ("codex exec -- --json", False),
+        ("gemini -o stream-json -p x", True),
+        ("gemini -o json -p x", False),
+        ("opencode run --format=json x", True),
+        ("opencode run --format default x", False),
+        ("aider --message x", False),
+        ("sh -c claude", False),
+    ],
+)
+def test_events_are_told_by_the_command_line(words: str, events: object) -> None:
+    """Only who is asked for events writes any; else what looks like one is content."""
+    argv = words.split()
+    assert writes_events(find(argv, ALL), argv) is events
+
+
+def test_who_lists_no_options_always_writes_events() -> None:
+    """A wrapper that adds the option itself says so with an empty list."""
+    robo = profiles('[profiles.robo]\nkind = ["event"]')["robo"]
+    assert writes_events(robo, ["robo"])
+    mine = profiles('[profiles.mine]\nlike = "claude"\nevent_options = []')["mine"]
+    assert writes_events(mine, ["mine", "-p", "x"])
+
+
 ANYTHING = st.one_of(
     st.text(max_size=200),
     st.sampled_from(["{" * 5_000, '{"a":' * 3_000, '{"type":' + "1" * 5_000 + "}", "\x1b]" * 500]),
@@ -506,7 +541,10 @@ WORDS = "expected a list of at most 500 texts, each a line of at most 200 charac
         ),
         (
             'like = "cursor"',
-            'like: found "cursor", expected "aider", "claude", "codex", "gemini" or "opencode"',
+            (
+                'like: found "cursor", '
+                'expected "aider", "claude", "codex", "gemini", "opencode" or "sdk"'
+            ),
         ),
         ("silent = 1", "silent: found 1, expected true or false"),
         (

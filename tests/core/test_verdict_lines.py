@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from headgate.core.answers.answer_rules import Rule
 from headgate.core.answers.builtin_rules import BUILTIN, LINES
-from headgate.core.answers.classify import classify_line
+from headgate.core.answers.classify import classify_line, judge_line
 from headgate.core.answers.signals import (
     CONCURRENCY,
     KINDS,
+    LONGEST_QUOTA,
     OVERLOADED,
     QUOTA,
     RATE,
@@ -70,6 +71,13 @@ def failed(message: str) -> dict[str, object]:
 
 
 GONE = Signal(QUOTA, account=True)
+
+
+def gone(seconds: int) -> Signal:
+    """The quota of an account, gone for so long."""
+    return GONE._replace(retry_after=Ms(seconds * 1_000))
+
+
 CONCURRENT = '{"error":{"code":"1302","message":"High concurrency usage of this API"}}'
 GEMINI = json.dumps(
     {
@@ -139,18 +147,30 @@ CASES = [
         Signal(RATE),
     ),
     Case("claude", "Credit balance is too low", GONE),
-    Case("claude", "You've hit your 5-hour limit · resets 3pm (Europe/Paris)", GONE),
+    Case("claude", "You've hit your 5-hour limit · resets 3pm (Europe/Paris)", gone(82_000)),
     Case(
-        "claude", "You\u2019ve hit your session limit · resets 12:50am (America/Los_Angeles)", GONE
+        "claude",
+        "You\u2019ve hit your session limit · resets 12:50am (America/Los_Angeles)",
+        gone(63_400),
     ),
-    Case("claude", "You've hit your limit · resets 2pm (Asia/Shanghai)", GONE),
+    Case("claude", "You've hit your limit · resets 2pm (Asia/Shanghai)", gone(56_800)),
     Case("claude", "You've hit your org's monthly usage limit", GONE),
-    Case("claude", "Weekly limit reached ∙ resets 10am (Asia/Seoul) · /upgrade to Max", GONE),
+    Case(
+        "claude", "Weekly limit reached ∙ resets 10am (Asia/Seoul) · /upgrade to Max", gone(38_800)
+    ),
     Case(
         "claude", "Claude AI usage limit reached|1790000600", GONE._replace(retry_after=Ms(600_000))
     ),
-    Case("claude", "You've hit your Opus limit · resets Sep 28, 5pm", Signal(QUOTA)),
-    Case("claude", "Opus weekly limit reached ∙ resets Oct 6, 1pm", Signal(QUOTA)),
+    Case(
+        "claude", "You've hit your Opus limit · resets Sep 28, 5pm", Signal(QUOTA, Ms(614_800_000))
+    ),
+    Case("claude", "Opus weekly limit reached ∙ resets Oct 6, 1pm", Signal(QUOTA, LONGEST_QUOTA)),
+    Case("claude", "You've hit your limit · resets 4:21am (UTC)", gone(50_860)),
+    Case("claude", "You've hit your limit · resets Mon 9am", gone(7 * 86_400 - 18_800)),
+    Case("claude", "You've hit your weekly limit · resets Sep 25 at 3pm", gone(4 * 86_400 + 2_800)),
+    Case("claude", "You've hit your limit · resets 99:99am", GONE),
+    Case("claude", "You've hit your limit · resets 4pm (Nowhere/Atall)", GONE),
+    Case("claude", "Claude usage limit reached. Your limit will reset at 12am.", gone(35_200)),
     # claude, stream-json
     Case("claude", retry(429, "rate_limit", 5_000), Signal(CONCURRENCY, Ms(5_000))),
     Case("claude", retry(429, "rate_limit", 5_000), Signal(RATE, Ms(5_000)), "anthropic"),
@@ -160,8 +180,10 @@ CASES = [
     Case("claude", result("API Error: Request rejected (429)", 429), Signal(CONCURRENCY)),
     Case("claude", result("Something new", 429), Signal(CONCURRENCY)),
     Case("claude", result("API Error: Repeated 529 Overloaded errors", 529), Signal(OVERLOADED)),
-    Case("claude", result("You've hit your limit · resets 2pm (Asia/Shanghai)", 429), GONE),
-    Case("claude", result("You've hit your limit · resets 2pm (Asia/Shanghai)", None), GONE),
+    Case("claude", result("You've hit your limit · resets 2pm (Asia/Shanghai)", 429), gone(56_800)),
+    Case(
+        "claude", result("You've hit your limit · resets 2pm (Asia/Shanghai)", None), gone(56_800)
+    ),
     Case(
         "claude",
         rate_limit("rejected", resetsAt=1_790_000_600, rateLimitType="five_hour"),
@@ -210,6 +232,16 @@ CASES = [
         "codex",
         "■ You\u2019ve hit your usage limit. Upgrade to Pro or try again in 2 hours 5 minutes.",
         GONE._replace(retry_after=Ms(7_500_000)),
+    ),
+    Case(
+        "codex",
+        "ERROR: You've hit your usage limit. Upgrade to Pro, or try again at 4:24 AM.",
+        gone(51_040),
+    ),
+    Case(
+        "codex",
+        "ERROR: You've hit your usage limit. Upgrade, or try again at Sep 24th, 2026 8:19 PM.",
+        gone(3 * 86_400 + 21_940),
     ),
     Case(
         "codex",
@@ -339,7 +371,17 @@ CASES = [
         Signal(CONCURRENCY),
     ),
     Case(
-        "openhands",
+        "sdk",
+        "litellm.ServiceUnavailableError: AnthropicException - Overloaded",
+        Signal(OVERLOADED),
+    ),
+    Case(
+        "aider",
+        "litellm.RateLimitError: OpenAIException - Rate limit reached on tokens per min.",
+        Signal(RATE),
+    ),
+    Case(
+        "sdk",
         "01:57:01 - openhands:ERROR: retry_mixin.py:47 - litellm.RateLimitError: OpenAIException - "
         "Rate limit reached on tokens per min. Please try again in 6ms.",
         Signal(RATE, Ms(6)),
@@ -356,7 +398,7 @@ CASES = [
         Signal(CONCURRENCY),
     ),
     Case(
-        "",
+        "sdk",
         "openai.RateLimitError: Error code: 429 - {'error': {'message': 'You exceeded your current "
         "quota', 'type': 'insufficient_quota', 'param': None, 'code': 'insufficient_quota'}}",
         GONE,
@@ -369,8 +411,8 @@ def text(line: str | dict[str, object]) -> str:
 
 
 def read(case: Case, profile: str, rules: tuple[Rule, ...] = BUILTIN) -> Signal | None:
-    found = classify_line(text(case.line), profile, rules, provider=case.provider, now=NOW)
-    return found and found._replace(note="")
+    said = judge_line(text(case.line), profile, rules, provider=case.provider, now=NOW, zone="UTC")
+    return said.signal and said.signal._replace(note="")
 
 
 @pytest.mark.parametrize("case", CASES, ids=[text(case.line)[:60] for case in CASES])

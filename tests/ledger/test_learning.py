@@ -224,13 +224,15 @@ def test_no_header_keeps_a_cut_away(lab: Lab, retry_after: Ms | None) -> None:
         (RATE, None, 30_000),
         (RATE, 1, 1),
         (QUOTA, HOUR, HOUR),
-        (QUOTA, 400 * DAY, DAY),
+        (QUOTA, 5 * DAY, 5 * DAY),
+        (QUOTA, 400 * DAY, 8 * DAY),
+        (RATE, 400 * DAY, DAY),
         (OVERLOADED, None, 30_000),
         (OVERLOADED, -5, 0),
     ],
 )
 def test_how_long_a_refusal_pauses(lab: Lab, kind: str, retry_after: Ms | None, pause: int) -> None:
-    """As long as it says, thirty seconds if it does not, never longer than a day."""
+    """As long as it says, thirty seconds if not, never longer than a day (of a quota: eight)."""
     lab.tell(kind, lab.ask(), retry_after=retry_after)
     assert lab.paused() == pause
 

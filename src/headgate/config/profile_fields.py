@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from headgate.config.error_text import shown
+from headgate.core.agents.profile import ERROR_TEXT
 from headgate.core.table_fields import (
     FLAG,
     Field,
@@ -17,7 +18,7 @@ from headgate.core.table_fields import (
 )
 from headgate.errors import UsageError
 
-BUILTIN = ("aider", "claude", "codex", "gemini", "opencode")
+BUILTIN = ("aider", "claude", "codex", "gemini", "opencode", "sdk")
 TOOLS = '{ on = "tool_use" }'
 MOST = 500
 """How many entries a list or a table may have."""
@@ -182,6 +183,24 @@ FIELDS: Fields = {
         _words,
         'a list of paths into an event, as in ["type"]',
         text="The paths that make an event's kind; without them all output is text.",
+    ),
+    "event_options": Field(
+        _options,
+        'a list of options, as in ["--json", "--output-format stream-json"]',
+        text="Options, with their value, that make it write events; if none are listed, what looks "
+        "like an event always is one.",
+    ),
+    "errors": Field(
+        _words,
+        'a list of kinds of events, as in ["error", "result/*"]',
+        text="Kinds of events by which it tells of its own errors; any event may if left out.",
+    ),
+    "error_text": Field(
+        choice(*ERROR_TEXT),
+        listed(ERROR_TEXT),
+        '"nowhere"',
+        "Where text is its own word on errors, and no content: beside its events, or also on "
+        "stderr while it writes text.",
     ),
     "progress": Field(
         _words,

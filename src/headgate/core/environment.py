@@ -31,6 +31,7 @@ OTHERS = {
     "XDG_CONFIG_HOME": "The folder of the configuration and of services; `~/.config` if unset.",
     "XDG_STATE_HOME": "The folder of the usual store; `~/.local/state` if unset.",
     "PATH": "Where programs are looked up.",
+    "TZ": "In a job: the time zone in which its agent tells when a limit ends, if it names none.",
     "NO_COLOR": "If it is not empty: no colours.",
     "TERM": "`dumb`, or none at all: no colours.",
     "COLUMNS": "How wide tables may be; the width of the terminal if unset.",

@@ -52,7 +52,8 @@ ENDS = {
     "or its folder is not there.",
     "no_log": "The file for the program's output could not be written, so it was not started.",
     "rate_limited": "The provider refused the program, and it got no further. "
-    "The job is parked, and tried again while it has attempts left.",
+    "The job is parked, and tried again while it has attempts left. "
+    "If the provider said until when a quota is gone, the attempt is not counted.",
     "relieved": "Memory was nearly gone, so the program was ended to make room (`relieve`). "
     "The job is parked, and tried again while it has attempts left.",
     "stale": "The program was ended: it wrote nothing for `stale_after`.",

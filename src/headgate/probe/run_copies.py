@@ -110,7 +110,7 @@ class _Running:
             memory=self.memory,
             cpu=self.cpu,
             code=self.code,
-            refused=self.refused,
+            refused=self.refused if self.code != 0 else "",
         )
 
     def close(self) -> None:

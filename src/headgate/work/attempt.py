@@ -17,8 +17,7 @@ from headgate import config
 from headgate.config.profiles import all_profiles
 from headgate.core.admission.setting_precedence import parse_view
 from headgate.core.agents.agent_watch import AgentWatch, RunLimits, WatchVerdict, fit_to_show
-from headgate.core.agents.find_profile import Profile, find, resume, session
-from headgate.core.answers.signals import Signal
+from headgate.core.agents.find_profile import Profile, find, resume, session, writes_events
 from headgate.core.jobs.job import AttemptOutcome, End, command, exit_text, load
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
@@ -31,13 +30,12 @@ from headgate.ledger.jobs.lifecycle import MAX_HOLD
 from headgate.runner.child import MINDED, Child
 from headgate.store import open_store
 from headgate.work.log_file import Tail, log_path, open_log, trim
+from headgate.work.refusal_news import RefusalNews
 
 if TYPE_CHECKING:
     from headgate.core.jobs.job import Spec
 
 _LOOK = Seconds(0.25)
-_ECHO = Ms(10_000)
-"""Milliseconds for which an agent that only repeats itself is not reported again."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -66,6 +64,8 @@ class WatchedOutput(NamedTuple):
     tail: Tail
     log: int
     log_size: int
+    ours: bool = False
+    """Whether the program writes through our own stdout and stderr."""
 
     def close(self) -> None:
         """Let go of the log."""
@@ -101,8 +101,7 @@ class Runner:
     def __init__(self, store: str | None) -> None:
         view = parse_view(os.environ.get("HEADGATE_LIMITS", ""))
         self._gate = Gate(open_store(store), config=_settings[0], view=view)
-        self._told: dict[tuple[int, str], tuple[Ms, Ms]] = {}
-        """What a job was reported to be refused for, when, and until when."""
+        self._news = RefusalNews()
         self._ending: dict[int, EndAsked] = {}
         """Which jobs somebody wants to end, and why: a word may come when its job has ended."""
         self._stopped: Stopped | None = None
@@ -140,10 +139,10 @@ class Runner:
         except OSError as error:
             text = f"cannot write its log {path}: {error.strerror}"
             return End(AttemptOutcome.FAILED, "no_log", fit_to_show(text))
-        _redirect(log)
+        _redirect(log, path)
         profile = find(spec.argv, self._gate.profiles())
         argv = command(spec, job.key)
-        if job.session and job.parks:
+        if job.session:  # of an attempt before
             argv = resume(profile, argv, job.session) or argv
         environment = {**os.environ, **spec.env, **lease.environment, **self._about(taken)}
         try:
@@ -156,14 +155,18 @@ class Runner:
             code = 127 if isinstance(error, FileNotFoundError) else 126
             return End(AttemptOutcome.FAILED, "cannot_start", text, exit_text(code, 0))
         agent_watch = self._make_agent_watch(spec, profile, job.key)
-        watch = WatchedOutput(agent_watch, Tail(path), log, self._gate.job_policy.log_size)
+        size = self._gate.job_policy.log_size
+        watch = WatchedOutput(agent_watch, Tail(path), log, log_size=size, ours=True)
         try:
             verdict = self._watch(taken, watch, child, spec)
             self._clear_up(taken, child, spec)
             self._feed(taken, watch, to_end=True)
         finally:
             watch.close()
-        return self._judge(child, agent_watch, verdict)
+        how = self._judge(child, agent_watch, verdict)
+        if agent_watch.confirmed is not None:
+            taken.lease.tell(agent_watch.confirmed)
+        return how
 
     def _about(self, taken: Taken) -> dict[str, str]:
         return {
@@ -183,6 +186,8 @@ class Runner:
             rules=self._gate.rules(),
             provider=key.partition("/")[0],
             started_ms=_now() - age,
+            writes_events=writes_events(profile, spec.argv),
+            zone=spec.env.get("TZ", ""),
         )
         agent_watch.session = session(profile, spec.argv)
         return agent_watch
@@ -212,22 +217,15 @@ class Runner:
         """Read what is new in the log; what it says about capacity is told at once."""
         trim(watch.log, watch.log_size)
         agent_watch, before = watch.agent_watch, watch.agent_watch.session
-        for line in watch.tail.lines(to_end=to_end):
-            found = agent_watch.feed(line, _now(), Seconds(time.time()))
-            if found is not None and self._says_more(taken, found):
-                taken.lease.tell(found)
+        lines = watch.tail.lines(to_end=to_end)
+        stderr = watch.ours and bool(lines) and watch.tail.only_by(2, 1)
+        wall = Seconds(time.time())
+        fed = (agent_watch.feed(line, _now(), wall, stderr=stderr) for line in lines)
+        found = [refusal for refusal in fed if refusal is not None]
+        for news in self._news.of(taken.job.id, found, _now()):
+            taken.lease.tell(news)
         if agent_watch.session != before:
             self._gate.worker_jobs.remember(taken.lease, agent_watch.session)
-
-    def _says_more(self, taken: Taken, found: Signal) -> bool:
-        """Whether a signal says more than the one before it: agents tell of every retry."""
-        what = (taken.job.id, found.kind)
-        until = _now() + (found.retry_after or NO_TIME)
-        at, known = self._told.get(what, (-_ECHO, NO_TIME))
-        if _now() - at < _ECHO and until <= known + _ECHO:
-            return False
-        self._told[what] = (_now(), until)
-        return True
 
     def _catch_up(self, taken: Taken, watch: WatchedOutput) -> None:
         """Read what another runner has read before, perhaps not to its end.
@@ -277,7 +275,8 @@ class Runner:
             text = f"killed by {name}"
             return ended._replace(outcome=AttemptOutcome.FAILED, code="signal", text=text)
         if code:
-            return ended._replace(outcome=AttemptOutcome.FAILED, text=f"exit {code}")
+            text = f"exit {code}: {agent_watch.failure}" if agent_watch.failure else f"exit {code}"
+            return ended._replace(outcome=AttemptOutcome.FAILED, text=text)
         return ended
 
     def _look_after(self, taken: Taken) -> End:
@@ -305,7 +304,7 @@ class Runner:
         watch.close()
         text = "its runner was killed, so nobody knows how it ended"
         lost = End(AttemptOutcome.LOST, "lost", text, session=agent_watch.session)
-        caused = why or agent_watch.outcome(1, 0)
+        caused = why or agent_watch.outcome(None, 0)
         return lost if caused is None else _as_caused(lost, caused)
 
 
@@ -328,20 +327,23 @@ def _as_caused(ended: End, cause: Cause) -> End:
             return ended._replace(outcome=AttemptOutcome.LOST, code="stopped", text=text)
         case WatchVerdict():
             outcome = AttemptOutcome.PARKED if cause.park else AttemptOutcome.FAILED
-            return ended._replace(outcome=outcome, code=cause.code, text=cause.text)
+            quota = cause.park and cause.awaits_quota
+            return ended._replace(
+                outcome=outcome, code=cause.code, text=cause.text, awaits_quota=quota
+            )
 
 
 def _now() -> Ms:
     return Ms(time.monotonic_ns() // 1_000_000)
 
 
-def _redirect(log: int) -> None:
+def _redirect(log: int, path: Path) -> None:
     """What this process and its program write goes to the log from now on."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    nothing, errors = os.open(os.devnull, os.O_RDONLY), open_log(path)
+    for fd, place in ((nothing, 0), (log, 1), (errors, 2)):
+        os.dup2(fd, place)
     os.close(nothing)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
+    os.close(errors)
 
 
 def _next_signal(timeout: Seconds) -> int:

@@ -1,8 +1,10 @@
 """The log of an attempt: the program writes it by itself, we read it as it grows.
 
-There is no pipe in between that could break or fill up. When a log becomes larger than allowed, its
-middle is given back to the file system: the beginning and the latest part stay, and so do all
-positions in the file.
+There is no pipe in between that could break or fill up. Its stdout and its stderr are one file that
+was opened twice: where each was written to last tells whose the latest lines are.
+
+When a log becomes larger than allowed, its middle is given back to the file system: the beginning
+and the latest part stay, and so do all positions in the file.
 """
 
 import os
@@ -33,12 +35,17 @@ def open_log(path: Path) -> int:
 
 
 class Tail:
-    """Reads the lines that a growing file gets: its beginning, and then as much as one can."""
+    """Reads the lines that a growing file gets: its beginning, and then as much as one can.
+
+    Of a line that is too long only its beginning is given; one whose beginning was left out is not.
+    """
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._at = 0
+        self._from = 0
         self._rest = b""
+        self._skipping = False
 
     def close(self) -> None:
         """Let go of the file."""
@@ -52,12 +59,13 @@ class Tail:
         """The lines since last time; at the end also one that was not completed."""
         size = self.size()
         if size < self._at:  # somebody has emptied it
-            self._at, self._rest = 0, b""
+            self._at, self._rest, self._skipping = 0, b"", False
         found: list[bytes] = []
+        self._from = self._at - len(self._rest)
         if size - self._at > _CHUNK:  # more than anyone reads at once: go on with the latest
             if not self._at:
                 found += self._read(_HEAD)
-            self._at, self._rest = size - _CHUNK, b""
+            self._at, self._rest, self._skipping = size - _CHUNK, b"", True
         found += self._read(_CHUNK)
         if to_end and self._rest:
             found.append(self._rest)
@@ -67,9 +75,26 @@ class Tail:
     def _read(self, most: int) -> list[bytes]:
         more = os.pread(self._fd, most, self._at)
         self._at += len(more)
-        *complete, self._rest = _BREAK.split(self._rest + more)
-        self._rest = self._rest[-_LONGEST_LINE:]
+        *complete, rest = _BREAK.split(self._rest + more)
+        if self._skipping and complete:
+            complete.pop(0)
+            self._skipping = False
+        if self._skipping:
+            rest = b""
+        elif len(rest) > _LONGEST_LINE:
+            complete.append(rest)
+            rest, self._skipping = b"", True
+        self._rest = rest
         return complete
+
+    def only_by(self, writer: int, other: int) -> bool:
+        """Whether the last lines were surely written through one descriptor alone, not the other.
+
+        Each must have been opened by itself to append to this file: then its position is where its
+        last write ended. A program that writes past them both leaves that open.
+        """
+        there, elsewhere = (os.lseek(fd, 0, os.SEEK_CUR) for fd in (writer, other))
+        return elsewhere <= self._from and there >= self._at
 
 
 def trim(fd: int, most: int) -> bool:

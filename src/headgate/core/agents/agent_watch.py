@@ -1,8 +1,15 @@
 """The watch over one agent's output: is it refused, does it go on, must it be ended.
 
-    a line ─┬─ a refusal ───── suspicion: from here on it must show progress within `patience`
-            ├─ progress ────── the suspicion is over
+    a line ─┬─ a refusal ───── it is told, and progress must follow within `patience`
+            ├─ a suspicion ─── it counts if the agent gives up with it as its last words
+            ├─ progress ────── the refusal, or the suspicion, is over
             └─ anything else ─ a sign of life, no more
+
+A line is a refusal only where it cannot be content: an event of the agent's own errors, if it was
+started to write events; text where its profile says that text is its error channel; and whatever a
+rule of the user's describes. The same words elsewhere (in an answer, in what a tool printed) are a
+suspicion. A suspicion closes no pool and ends nothing. It becomes a refusal when the agent exits
+with a failure; an exit with 0 is success. Of a program that no profile knows nothing is suspected.
 
 A line of text right after a refusal is part of it (a stack trace, a hint), not progress. Once an
 agent has written events, only events are progress. Where an agent's text shows nothing of its work,
@@ -17,11 +24,12 @@ import re
 from collections.abc import Sequence
 
 from headgate.core.agents.output_lines import look
-from headgate.core.agents.profile import Profile
+from headgate.core.agents.profile import OutputLine, Profile
 from headgate.core.agents.run_limits import RunLimits
 from headgate.core.answers.answer_rules import Rule
-from headgate.core.answers.classify import classify_line
-from headgate.core.answers.signals import REFUSALS, Signal
+from headgate.core.answers.builtin_rules import LINES
+from headgate.core.answers.classify import LineVerdict, judge_line
+from headgate.core.answers.signals import QUOTA, REFUSALS, Signal
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.printable_text import printable
 from headgate.core.quantities import show_duration
@@ -33,6 +41,12 @@ _BURST = Ms(250)
 """For how many milliseconds text after a refusal belongs to it."""
 _SILENCE = 4
 """How many times its patience a silent agent may be quiet after a refusal."""
+_MOST_HINTS = 10
+"""How many lines of text after a suspicion may be a hint or a stack trace, and no answer."""
+_ENDED_BY_OTHERS = (130, 137, 143)
+"""Exit codes of a program that was told to end: with these it has not given up by itself."""
+_LONG_WAIT = Ms(60_000)
+"""From how many milliseconds on it is known that a quota is gone, and not only for a moment."""
 _LONGEST = 8 * 1024
 _SHOWN = 200
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
@@ -48,10 +62,25 @@ class WatchVerdict(NamedTuple):
     code: str
     text: str
     park: bool = False
+    awaits_quota: bool = False
+    """Whether upstream has said until when its quota is gone."""
+
+
+class _Suspicion(NamedTuple):
+    """What would be a refusal if it were the agent's own word."""
+
+    signal: Signal
+    at: Ms
+    hints: int = 0
+    """The lines of text since then."""
 
 
 class AgentWatch:
-    """The watch over one run of an agent."""
+    """The watch over one run of an agent.
+
+    `writes_events` is whether it was started to write events; else what looks like one is content.
+    `zone` is the time zone that it was given, if not the machine's.
+    """
 
     def __init__(
         self,
@@ -60,10 +89,14 @@ class AgentWatch:
         rules: Sequence[Rule],
         provider: str,
         started_ms: Ms,
+        *,
+        writes_events: bool = True,
+        zone: str = "",
     ) -> None:
-        mine = {"", profile.name, profile.speaks}
-        self._rules = tuple(r for r in rules if not r.line or not profile.name or r.profile in mine)
+        self._rules = tuple(r for r in rules if not r.line or _counts(r, profile))
         self._profile = profile
+        self._writes_events = writes_events
+        self._zone = zone
         self._limits = limits
         self._provider = provider
         self._started = started_ms
@@ -76,41 +109,95 @@ class AgentWatch:
         self._refusal = ""
         self._by_event = False
         self._told: WatchVerdict | None = None
+        self._suspicion: _Suspicion | None = None
+        self._failed_at = NO_TIME
         self.session = ""
         self.tool_calls = 0
         self.refused_at: Ms | None = None
         """When it was refused last, if it has shown no progress since."""
         self.retry_after: Ms | None = None
         """For how many milliseconds that refusal asks to be left alone, if it says."""
+        self.confirmed: Signal | None = None
+        """The refusal that only its end has shown to be one."""
+        self.failure = ""
+        """What else it said is wrong upstream, if it said so since its last progress."""
 
     @property
     def last_line(self) -> str:
         """The last line that was not blank, fit to be shown."""
         return fit_to_show(self._last)
 
-    def feed(self, line: str, now: Ms, wall: Seconds) -> Signal | None:
-        """Take note of a line; the signal it is, if it is one."""
+    def feed(self, line: str, now: Ms, wall: Seconds, *, stderr: bool = False) -> Signal | None:
+        """Take note of a line; the signal it is, if it is one. `stderr`: it surely came there."""
         self._heard = now
         if not line or line.isspace():
             return None
         head = line[:_LONGEST]
         if head.isprintable() or _plain(head):
             self._last = head
-        is_event, seen = look(self._profile, line)
+        looks_so, seen = look(self._profile, line)
+        is_event = looks_so and self._writes_events
+        if looks_so and not is_event:  # an answer, or a tool, that shows an event of somebody's
+            seen, stderr = OutputLine(progress=True, error=seen.error), False
         self._events = self._events or is_event
         self.session = self.session or seen.session
         if seen.tool:
             self._count(seen.tool)
-        signal = classify_line(head, "", self._rules, provider=self._provider, now=wall)
-        if signal and signal.kind in REFUSALS:
-            self._refused(signal, now, by_event=is_event)
-        elif (
-            seen.progress
-            and self._since is not None
-            and self._is_real_progress(now, is_event=is_event)
-        ):
+        said = self._read(line, wall, is_event=looks_so, own=seen.error)
+        own_word = self._is_own_word(said, is_event=is_event, stderr=stderr)
+        if said.signal and said.signal.kind in REFUSALS:
+            if not own_word:
+                self._suspicion = _Suspicion(said.signal, now)
+                return None
+            self._refused(said.signal, now, by_event=is_event)
+        elif said.failure:
+            self._failed(said, now, certain=own_word)
+        elif seen.progress:
+            self._progress(now, is_event=is_event)
+        return said.signal
+
+    def _read(self, line: str, wall: Seconds, *, is_event: bool, own: bool) -> LineVerdict:
+        """What a line says, unless it is content by its shape."""
+        if not (own if is_event else line[:200].lstrip()[:1] != "{"):
+            return LineVerdict()
+        speaks = self._profile.speaks or self._profile.name
+        return judge_line(
+            line,
+            rules=self._rules,
+            provider=self._provider,
+            now=wall,
+            speaks=speaks,
+            zone=self._zone,
+        )
+
+    def _is_own_word(self, said: LineVerdict, *, is_event: bool, stderr: bool) -> bool:
+        """Whether it came through the agent's own error channel, or a user's rule knows it."""
+        if said.rule is not None and said.rule not in LINES:
+            return True
+        if is_event:
+            return True
+        where = self._profile.error_text
+        if self._writes_events:
+            return where in {"beside-events", "stderr"}
+        return where == "stderr" and stderr
+
+    def _failed(self, said: LineVerdict, now: Ms, *, certain: bool) -> None:
+        """Another failure: whatever was refused before is not what it will end with."""
+        self.failure, self._failed_at = said.failure, now
+        if said.final:
+            self._suspicion = None
+            if certain:
+                self._since = self.refused_at = self.retry_after = None
+
+    def _progress(self, now: Ms, *, is_event: bool) -> None:
+        if self._since is not None and self._is_real_progress(now, is_event=is_event):
             self._since = self.refused_at = self.retry_after = None
-        return signal
+        if self._suspicion is not None:
+            signal, at, hints = self._suspicion
+            over = is_event or now - at >= _BURST or hints >= _MOST_HINTS
+            self._suspicion = None if over else _Suspicion(signal, at, hints + 1)
+        if is_event or now - self._failed_at >= _BURST:
+            self.failure = ""
 
     def verdict(self, now: Ms) -> WatchVerdict | None:
         """Why the agent must be ended now; None if it may go on."""
@@ -131,20 +218,32 @@ class AgentWatch:
             times.append(self._given_up())
         return max(now, min(times)) if times else None
 
-    def outcome(self, code: int, signal: int) -> WatchVerdict | None:
-        """How its end is to be judged: by the last verdict, as a refusal, or (None) by its code."""
+    def outcome(self, code: int | None, signal: int) -> WatchVerdict | None:
+        """How its end is to be judged: by the last verdict, as a refusal, or (None) by its code.
+
+        A `code` of None is one that nobody knows. What is a refusal only now is in `confirmed`.
+        """
         told = self._told  # some agents exit with 0 when they are ended
         if told and (not told.park or self._since is not None):
             return told
-        if self._since is None:
-            return None
         well = code == 0 and signal == 0
-        if well and not (self._by_event or self._profile.exit_lies):
+        if self._since is None:
+            self._confirm(code, signal)
+        elif well and not (self._by_event or self._profile.exit_lies):
             return None
-        if not self._limits.park and not well:
+        if self._since is None or (not self._limits.park and not well):
             return None
         verdict = self._parked("it ended without progress")
         return verdict._replace(park=self._limits.park)
+
+    def _confirm(self, code: int | None, signal: int) -> None:
+        """Take a suspicion for a refusal if the agent gave up with it as its last words."""
+        if self._suspicion is None or code is None or signal or code in _ENDED_BY_OTHERS:
+            return
+        found, at, hints = self._suspicion
+        if code or (self._profile.exit_lies and not hints):
+            self.confirmed = found
+            self._refused(found, at, by_event=False)
 
     def _judge(self, now: Ms) -> WatchVerdict | None:
         limits = self._limits
@@ -171,7 +270,8 @@ class AgentWatch:
 
     def _parked(self, what: str) -> WatchVerdict:
         text = f"upstream refused it ({self._refusal}), and {what}"
-        return WatchVerdict("rate_limited", text, park=True)
+        known = self._refusal == QUOTA and (self.retry_after or NO_TIME) >= _LONG_WAIT
+        return WatchVerdict("rate_limited", text, park=True, awaits_quota=known)
 
     def _given_up(self) -> Ms:
         """From when on a suspect that shows no progress is taken to do nothing but retry."""
@@ -201,6 +301,13 @@ class AgentWatch:
             polls = tool.partition("#")[0] in self._profile.polls
             self._same = self._same + 1 if tool == self._tool and not polls else 1
             self._tool = tool
+
+
+def _counts(rule: Rule, profile: Profile) -> bool:
+    """Whether a rule for lines is for this kind of agent: built-in ones only for a known one."""
+    if rule in LINES:
+        return bool(profile.name) and rule.profile in {profile.name, profile.speaks}
+    return not profile.name or rule.profile in {"", profile.name, profile.speaks}
 
 
 def fit_to_show(line: str) -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "read",
     "resume",
     "session",
+    "writes_events",
 ]
 
 _OFF = {"", "0", "false", "no", "off"}
@@ -59,6 +60,19 @@ def session(profile: Profile, argv: Sequence[str]) -> str:
     """The id that a command line gives its session; empty if it leaves that to the agent."""
     found = _option(argv[unwrap(argv).at + 1 :], profile.session_options)
     return found if SESSION.match(found) else ""
+
+
+def writes_events(profile: Profile, argv: Sequence[str]) -> bool:
+    """Whether an agent that is started so writes events, and not text."""
+    if not profile.kind or not profile.event_options:
+        return bool(profile.kind)
+    args = list(argv[unwrap(argv).at + 1 :])
+    args = args[: args.index("--")] if "--" in args else args
+    for option in profile.event_options:
+        name, _, value = option.partition(" ")
+        if (_option(args, (name,)) == value) if value else (name in args):
+            return True
+    return False
 
 
 def points_at(profile: Profile, url: str) -> dict[str, str]:

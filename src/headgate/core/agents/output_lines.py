@@ -16,6 +16,7 @@ from headgate.core.answers.classify import classify_line
 from headgate.core.answers.signals import REFUSALS
 
 _LONGEST_EVENT = 2**20
+_LONG = 10_000
 _LONGEST_TEXT = 2_000
 _MOST_CALLS = 100
 _ODD = re.compile(r"[^\w.:/-]+")
@@ -41,6 +42,8 @@ def look(profile: Profile, line: str) -> tuple[bool, OutputLine]:
             event = json.loads(line)
         except (ValueError, RecursionError):
             event = None
+            if len(line) >= _LONG:  # it was cut
+                return True, OutputLine(progress=True)
         if isinstance(event, dict):
             kind = _kind(profile.kind, event)
             if kind:
@@ -62,6 +65,7 @@ def _event(profile: Profile, event: dict[str, object], kind: str) -> OutputLine:
         _is_one(profile.progress, kind) and not any(_holds(event, test) for test in profile.unless),
         " ".join(_calls(profile.tools, event, kind)),
         next(filter(None, told), ""),
+        error=not profile.errors or _is_one(profile.errors, kind),
     )
 
 

@@ -79,6 +79,13 @@ class Profile(NamedTuple):
     session_line: str = ""
     """A pattern for a line of text; its first group is the id."""
     kind: tuple[str, ...] = ()
+    event_options: tuple[str, ...] = ()
+    """The options, with their values, that make it write events. In a run without them what looks
+    like an event is content. If none are listed, what looks like an event always is one."""
+    errors: tuple[str, ...] = ()
+    """Kinds of events by which it tells of its own errors; any event may if none are listed."""
+    error_text: str = "nowhere"
+    """Where text is its own word on errors, and no content: see `ERROR_TEXT`."""
     progress: tuple[str, ...] = ()
     """Kinds of events that mean that work goes on."""
     unless: tuple[str, ...] = ()
@@ -97,6 +104,10 @@ class Profile(NamedTuple):
     """Variables that point it at `{url}`."""
 
 
+ERROR_TEXT = ("nowhere", "beside-events", "stderr")
+"""Where an agent's text may be its own word on errors; `stderr` is there and beside its events."""
+
+
 class OutputLine(NamedTuple):
     """What one line of output tells."""
 
@@ -104,6 +115,8 @@ class OutputLine(NamedTuple):
     tool: str = ""
     """What identifies a tool call: its name, and a digest of its input. Several, with spaces."""
     session: str = ""
+    error: bool = False
+    """Whether it is an event by which the agent tells of its own errors."""
 
 
 GENERIC = Profile("")

@@ -205,6 +205,7 @@ ANSWERS = (
 
 _CODEX = r"(?:ERROR: |Error: |stream error: |Reconnecting\.\.\. \d{1,3}/\d{1,3} \()*"
 _WINDOW = r"(?:5-hour|session|daily|weekly|monthly|usage|org's|team's)"
+_DOT = r" [·∙•|—-] "
 _OPENCODE_LOG = (
     r"(?:ERROR +\S{0,40}\d\d:\d\d:\d\d|timestamp=\S{10,40} level=ERROR "
     r'run=\w{1,20} message="stream error" )'
@@ -249,8 +250,9 @@ LINES = (
         "claude-limit",
         QUOTA,
         profile="claude",
-        line=rf"You've (?:hit|reached) your (?:{_WINDOW} ){{0,4}}limit(?: [·∙]|$)|"
-        rf"(?:5-hour|Session|Weekly) limit reached [·∙] resets |"
+        line=rf"You've (?:hit|reached) your (?:{_WINDOW} ){{0,4}}limit(?:{_DOT}|$)|"
+        rf"(?:5-hour|Session|Weekly) limit reached{_DOT}resets |"
+        r"Claude (?:AI )?usage limit reached\. Your limit will reset at \d|"
         r"Claude AI usage limit reached\|(?P<reset>\d{10})$",
         account=True,
     ),
@@ -258,8 +260,8 @@ LINES = (
         "claude-limit-of-a-model",
         QUOTA,
         profile="claude",
-        line=rf"You've (?:hit|reached) your (?:[A-Z][\w.]{{1,20}} |{_WINDOW} ){{1,4}}limit [·∙]|"
-        r"[A-Z][\w.]{1,20} (?:weekly )?limit reached [·∙] resets ",
+        line=rf"You've (?:hit|reached) your (?:[A-Z][\w.]{{1,20}} |{_WINDOW} ){{1,4}}limit{_DOT}|"
+        rf"[A-Z][\w.]{{1,20}} (?:weekly )?limit reached{_DOT}resets ",
     ),
     Rule(
         "codex-retries",
@@ -372,15 +374,23 @@ LINES = (
         profile="opencode",
         line=rf"{_OPENCODE_LOG}.{{0,2000}}?\bAI_APICallError: Overloaded\b",
     ),
-    Rule(
-        "litellm-rate",
-        QUOTED,
-        line=rf"{_LITELLM}RateLimitError: (?P<body>.*)",
+    *(
+        Rule(
+            f"{profile}-litellm-rate",
+            QUOTED,
+            profile=profile,
+            line=rf"{_LITELLM}RateLimitError: (?P<body>.*)",
+        )
+        for profile in ("aider", "sdk")
     ),
-    Rule(
-        "litellm-overloaded",
-        OVERLOADED,
-        line=rf"{_LITELLM}(?:InternalServerError|ServiceUnavailableError): .*\b[Oo]verloaded",
+    *(
+        Rule(
+            f"{profile}-litellm-overloaded",
+            OVERLOADED,
+            profile=profile,
+            line=rf"{_LITELLM}(?:InternalServerError|ServiceUnavailableError): .*\b[Oo]verloaded",
+        )
+        for profile in ("aider", "sdk")
     ),
     Rule(
         "aider-rate",
@@ -391,6 +401,7 @@ LINES = (
     Rule(
         "sdk-rate",
         QUOTED,
+        profile="sdk",
         line=r"(?:openai|anthropic)\.RateLimitError: Error code: (?P<status>429) - (?P<body>.*)",
     ),
 )

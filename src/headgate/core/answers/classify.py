@@ -20,6 +20,7 @@ from itertools import islice
 
 from headgate.core.answers.answer_rules import NONE, QUOTED, Rule
 from headgate.core.answers.builtin_rules import BUILTIN, STATUSES
+from headgate.core.answers.failures import NO_FAILURE, failure, told_failure
 from headgate.core.answers.retry_after import allowances, lowered, retry_after
 from headgate.core.answers.signals import ACCEPTED, CONCURRENCY, QUOTA, RATE, REFUSALS, Signal
 from headgate.core.key_patterns import matches
@@ -28,6 +29,7 @@ from headgate.core.times import Ms, Seconds
 
 _LONGEST_BODY = 64 * 1024
 _LONGEST_LINE = 8 * 1024
+_LONGEST_EVENT = 64 * 1024
 _MOST_LEAVES = 1_000
 _DEEPEST = 12
 _NOT_CAPACITY = (401, 403)
@@ -62,6 +64,7 @@ class _Answer(NamedTuple):
     codes: tuple[str, ...] = ()
     words: str = ""
     waits: tuple[tuple[str, str], ...] = ()
+    zone: str = ""
 
 
 class _Quote(NamedTuple):
@@ -73,12 +76,24 @@ class _Quote(NamedTuple):
     found: object = None
 
 
+class LineVerdict(NamedTuple):
+    """What a line says."""
+
+    signal: Signal | None = None
+    rule: Rule | None = None
+    """The rule for lines that applies to it, if one does."""
+    failure: str = ""
+    """What else is wrong upstream: a wrong key, no such model."""
+    final: bool = False
+    """Whether to ask again would bring the same failure."""
+
+
 def classify(response: Response, now: Seconds, rules: Sequence[Rule] = BUILTIN) -> Signal | None:
     """What an answer says, at this many seconds since the epoch; None if nothing on capacity."""
     status, headers, body, provider = response
     if 200 <= status < 300:
         # What is in it is somebody's work, unless it is an error; of a stream that is the end.
-        error = _error_within(_text(body[-_LONGEST_BODY:]))
+        error = _error_within(_latest(body))
         if error is None:
             return _judge(_Answer(status, provider, lowered(headers)), now, rules)
         return _judge(_take_apart(None, provider, headers, error), now, rules)
@@ -94,27 +109,47 @@ def classify_line(
     provider: str = "",
     now: Seconds | None = None,
 ) -> Signal | None:
-    """What a line of an agent's output says; None if nothing, as nearly all of them.
+    """What a line of an agent's output says on capacity; None if nothing, as nearly all of them."""
+    return judge_line(line, profile, rules, provider=provider, now=now).signal
 
-    `profile` is the kind of agent, `provider` whom it asks; both may be unknown. Without `now`
-    a moment at which a limit ends is left out.
+
+def judge_line(
+    line: str,
+    profile: str = "",
+    rules: Sequence[Rule] = BUILTIN,
+    *,
+    provider: str = "",
+    now: Seconds | None = None,
+    speaks: str = "",
+    zone: str = "",
+) -> LineVerdict:
+    """What a line of an agent's output says.
+
+    `profile` is the kind of agent whose rules count, `speaks` the one whose sentences on failures
+    do if it is another, `provider` whom it asks; all may be unknown. Without `now` a moment at
+    which a limit ends is left out. `zone` is where the agent believes to be, if not here.
     """
-    text = _ANSI.sub("", line[:_LONGEST_LINE]).strip(_ORNAMENT)
+    longest = _LONGEST_EVENT if line[:200].lstrip()[:1] == "{" else _LONGEST_LINE
+    text = _ANSI.sub("", line[:longest]).strip(_ORNAMENT)
     quote = _event(_find_json(text)[0]) if text.startswith("{") else _Quote(text)
     rule, groups = _find_line(quote.text, profile, rules)
     if rule and rule.signal != QUOTED:
         waits = (("resets_at", groups.get("reset", "")),)
         answer = _Answer(
-            status=None, provider=provider, headers={}, codes=(), words=quote.text, waits=waits
+            status=None, provider=provider, headers={}, words=quote.text, waits=waits, zone=zone
         )
-        return _signal(rule, answer, now)
+        return LineVerdict(_signal(rule, answer, now), rule)
     if rule:
         found, rest = _find_json(groups.get("body", ""))
         quote = _Quote(rest, int(groups.get("status") or 429), found=found)
     status = quote.status if (quote.status or 0) >= 400 else None
     if status is None and quote.found is None:
-        return None
-    return _judge(_take_apart(status, provider, *quote[2:], quote.text), now, rules)
+        told = told_failure(quote.text, speaks or profile)
+        return LineVerdict(failure=told.text, final=told.final)
+    answer = _take_apart(status, provider, *quote[2:], quote.text)
+    signal = _judge(answer, now, rules)
+    known = failure(answer.status, answer.codes) if signal is None else NO_FAILURE
+    return LineVerdict(signal, rule, known.text, known.final)
 
 
 def _judge(answer: _Answer, now: Seconds | None, rules: Sequence[Rule]) -> Signal | None:
@@ -158,7 +193,9 @@ def _signal(rule: Rule, answer: _Answer, now: Seconds | None) -> Signal | None:
 
 def _retry_after(kind: str, answer: _Answer, now: Seconds | None) -> Ms | None:
     ends = kind in {RATE, QUOTA}
-    return retry_after(answer.headers, answer.waits, answer.words, now, until_reset=ends)
+    return retry_after(
+        answer.headers, answer.waits, answer.words, now, until_reset=ends, zone=answer.zone
+    )
 
 
 def _undecided(answer: _Answer, now: Seconds | None) -> Signal:
@@ -300,6 +337,12 @@ def _find_json(text: str) -> tuple[object, str]:
             return None, text
         return found, text[: start.start()] + text[end:]
     return None, text
+
+
+def _latest(body: str | bytes) -> str:
+    """The end of a body, from its first whole line on: what is left of one line is no answer."""
+    text = _text(body[-_LONGEST_BODY:])
+    return text if len(body) <= _LONGEST_BODY else text.partition("\n")[2]
 
 
 def _text(body: str | bytes) -> str:

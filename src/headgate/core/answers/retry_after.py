@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+from headgate.core.answers.signals import LONGEST_QUOTA
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import parse_duration
 from headgate.core.times import Ms, Seconds, ms_up
@@ -16,6 +17,7 @@ _LONGEST_WAIT = 366 * 86_400_000
 _UNIT = r"(?:ms|s|sec(?:ond)?s?|m|min(?:ute)?s?|h|hours?|d|days?)(?![a-z])"
 _LENGTH = rf"(?:[0-9]{{1,9}}(?:\.[0-9]{{1,9}})? ?{_UNIT}[ ,]{{0,2}}){{1,4}}"
 _AGAIN = re.compile(rf"(?:try again|retry|resets?) (?:in|after) ({_LENGTH})", re.IGNORECASE)
+_CLOCK = re.compile(r"(?:reset|again|retry|available)[^\n]{1,40}?\d", re.IGNORECASE)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _HTTP_DATE = re.compile(
     rf"[A-Z][a-z]{{2}}, (\d\d) ({'|'.join(_MONTHS)}) (\d{{4}}) (\d\d:\d\d:\d\d) GMT"
@@ -53,11 +55,13 @@ def retry_after(
     now: Seconds | None,
     *,
     until_reset: bool,
+    zone: str = "",
 ) -> Ms | None:
     """For how many milliseconds upstream asks to be left alone: the plainest word on it counts.
 
     The headers come first, then what the body names, then its words; and then, for refusals that
-    end with it, the reset of an allowance.
+    end with it, a clock time in its words (in the zone of whoever wrote them) and the reset of an
+    allowance.
     """
     said = [_milliseconds(headers.get("retry-after-ms")), _wait(headers.get("retry-after"), now)]
     for key, value in named:
@@ -67,8 +71,18 @@ def retry_after(
         short = re.sub(r"(ms|[smhd])[a-z]*|[ ,]+", r"\1", spoken[1].lower())
         said.append(_wait(short, now))
     if until_reset:
-        said.append(_reset(headers, now))
+        said += (_until_clock(words, now, zone), _reset(headers, now))
     return next((wait for wait in said if wait is not None), None)
+
+
+def _until_clock(words: str, now: Seconds | None, zone: str) -> Ms | None:
+    """Milliseconds until the clock time that words tell, at most `LONGEST_QUOTA`."""
+    if now is None or not math.isfinite(now) or not _CLOCK.search(words):
+        return None
+    from headgate.core.answers.clock_times import told_moment
+
+    at = told_moment(words, now, zone)
+    return None if at is None else min(ms_up(at - now), LONGEST_QUOTA)
 
 
 def _reset(headers: Mapping[str, str], now: Seconds | None) -> Ms | None:

@@ -30,6 +30,8 @@ PAUSE = Ms(30_000)
 """How many milliseconds a pool rests after a refusal that does not say for how long."""
 LONGEST_PAUSE = Ms(86_400_000)
 """No refusal closes a pool for longer than this, whatever it says: a day."""
+LONGEST_QUOTA = Ms(8 * 86_400_000)
+"""Only a quota that is gone does: for a week, and a day because nobody knows how it is counted."""
 
 
 class Reading(NamedTuple):
@@ -82,9 +84,10 @@ def parse_wait(value: object) -> Ms | None:
     return min(parse_duration(value, "retry_after", bounded=False), LONGEST_PAUSE)
 
 
-def pause_length(retry_after: Ms | None) -> Ms:
-    """For how long a refusal pauses its pool."""
-    return PAUSE if retry_after is None else max(NO_TIME, min(retry_after, LONGEST_PAUSE))
+def pause_length(retry_after: Ms | None, kind: str = "") -> Ms:
+    """For how long a refusal of a kind pauses its pool."""
+    longest = LONGEST_QUOTA if kind == QUOTA else LONGEST_PAUSE
+    return PAUSE if retry_after is None else max(NO_TIME, min(retry_after, longest))
 
 
 def parse_reading(in_use: object, limit: object = None) -> Reading | None:

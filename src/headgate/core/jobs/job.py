@@ -89,13 +89,17 @@ class AttemptOutcome(Enum):
 
 
 class End(NamedTuple):
-    """How an attempt ended, as a code and a sentence; `exit` is `code:signal` if it is known."""
+    """How an attempt ended, as a code and a sentence; `exit` is `code:signal` if it is known.
+
+    `awaits_quota`: upstream said until when its quota is gone. It costs no attempt to have asked.
+    """
 
     outcome: AttemptOutcome
     code: str
     text: str
     exit: str = ""
     session: str = ""
+    awaits_quota: bool = False
 
 
 class Why(NamedTuple):
@@ -242,7 +246,7 @@ def backoff(spec: Spec, id: int, parks: int) -> Ms:
     For how long upstream asked to be left alone is its pool's business: the job waits for that in
     line, where nobody who came later gets in before it.
     """
-    wait = min(spec.longest_backoff, spec.backoff * (1 << min(parks - 1, 30)))
+    wait = min(spec.longest_backoff, spec.backoff * (1 << max(0, min(parks - 1, 30))))
     return wait + wait * (id * 7919 % 251) // 1000
 
 

@@ -140,6 +140,7 @@ class JobEvent(Enum):
     TRY_LATER = "its program failed, and it has tries left"
     FAIL = "its program failed, or was refused once too often"
     PARK = "upstream had no room for it, or the machine needs some"
+    AWAIT_QUOTA = "upstream has said until when its quota is gone, and its pool is closed"
     REQUEUE = "nobody knows how its attempt ended, and it has tries left"
     LOSE = "nobody knows how its last attempt ended"
     COME_BACK = "its time has come"
@@ -223,6 +224,7 @@ TRANSITIONS: Mapping[tuple[State, JobEvent], Transition] = {
     ),
     (State.RUNNING, JobEvent.FAIL): _FAILED,
     (State.RUNNING, JobEvent.PARK): _PARKED,
+    (State.RUNNING, JobEvent.AWAIT_QUOTA): _to(State.PARKED, Effect.NO_EXPIRY),
     (State.RUNNING, JobEvent.REQUEUE): _to(State.QUEUED, Effect.IN_VAIN, Effect.NO_EXPIRY),
     (State.RUNNING, JobEvent.LOSE): _to(State.LOST, Effect.ENDED, Effect.NO_EXPIRY),
     (State.RUNNING, JobEvent.CANCEL): _CANCELLED,

@@ -169,11 +169,12 @@ def begin(ledger: Ledger, id: int, worker: str, me: str) -> Job | None:
         release.give_back(ledger, lease, "cancelled")
         _unstarted(ledger, job, lease.cancel)
         return None
+    again = job.parks > 0 or job.started > NO_TIME
     job = change(job, JobEvent.BEGIN, ledger.now)
     ledger.tx.change_lease(lease._replace(member=me))
     ledger.tx.keep_attempt(Attempt(job=id, number=job.attempts, key=job.key, started=ledger.now))
     ledger.tx.change_job(job)
-    if job.parks:
+    if again:
         how = "with its session" if job.session else "from the start"
         tell_of(ledger, job, "readmitted", f"attempt {job.attempts}, {how}")
     else:
@@ -260,6 +261,8 @@ def _conclude(ledger: Ledger, job: Job, end: End) -> None:
             end_job(ledger, job, JobEvent.SUCCEED, why)
         case AttemptOutcome.CANCELLED:
             end_job(ledger, job, JobEvent.CANCEL, why)
+        case AttemptOutcome.PARKED if end.awaits_quota and _is_closed(ledger, job.key):
+            _put_aside(ledger, job, JobEvent.AWAIT_QUOTA, why)
         case AttemptOutcome.PARKED if last:
             end_job(ledger, job, JobEvent.FAIL, counted)
         case AttemptOutcome.PARKED:
@@ -273,6 +276,11 @@ def _conclude(ledger: Ledger, job: Job, end: End) -> None:
             end_job(ledger, job, JobEvent.FAIL, why)
         case AttemptOutcome.FAILED | AttemptOutcome.OVERDUE:
             _put_aside(ledger, job, JobEvent.TRY_LATER, why)
+
+
+def _is_closed(ledger: Ledger, key: str) -> bool:
+    """Whether a pool of this key is closed, so that nothing starts in it before its time."""
+    return any(pool.paused(ledger.now) for pool in ledger.pool_set.of(key))
 
 
 def _put_aside(ledger: Ledger, job: Job, event: JobEvent, why: Why) -> None:

@@ -6,7 +6,7 @@ from headgate.core.admission.lease_events import ACCEPTED, PENDING, refused
 from headgate.core.admission.pools import LEARN, NO_RATES, STEP_DOWN, Pool
 from headgate.core.admission.seats import Need
 from headgate.core.answers.signals import ACCEPTED as YES
-from headgate.core.answers.signals import CONCURRENCY, USAGE, Signal
+from headgate.core.answers.signals import CONCURRENCY, USAGE, Signal, pause_length
 from headgate.core.key_patterns import HOST, matches, specificity
 from headgate.core.learning import control_law, usage_readings
 from headgate.core.learning.control_law import Learned, Sent
@@ -180,7 +180,8 @@ def _refuse(
         ledger.tell(cut.kind, f"{cut.text} ({said})", work=work, key=key, pool=name)
     if signal.retry_after is not None:
         wait = max(wait or NO_TIME, signal.retry_after)
-    upstream_state.close(ledger, row, wait, said, work=work, key=key)
+    length = pause_length(wait, signal.kind)
+    upstream_state.close(ledger, row, length, said, work=work, key=key)
     if lease is not None:
         if lease.answer != ACCEPTED:
             rate_charges.spend(ledger, lease.id, 0)

@@ -51,7 +51,7 @@ def record(
         )
         if reading.closed_for:
             note = f"{QUOTA}: {reading.note or 'upstream serves nothing'}"
-            close(ledger, ledger.pool_row(name), Ms(reading.closed_for), note)
+            close(ledger, ledger.pool_row(name), pause_length(Ms(reading.closed_for)), note)
     keep_sight(ledger, name, after)
 
 
@@ -73,10 +73,10 @@ def keep_sight(ledger: Ledger, name: str, sight: usage_readings.Sight) -> None:
 
 
 def close(
-    ledger: Ledger, row: PoolRow, length: Ms | None, note: str, *, work: int = 0, key: str = NO_KEY
+    ledger: Ledger, row: PoolRow, length: Ms, note: str, *, work: int = 0, key: str = NO_KEY
 ) -> None:
-    """Keep a pool, closed for so long (None: as usual); never shorter than it is already."""
-    until = ledger.now + pause_length(length)
+    """Keep a pool, closed for so long; never shorter than it is already."""
+    until = ledger.now + length
     if until > max(ledger.now, sound(row)[0].paused_until or NO_TIME):
         row = row._replace(paused_until=until, pause_note=note[:200])
         text = f"for {show_duration(until - ledger.now)}: {note}"
