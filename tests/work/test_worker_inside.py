@@ -136,7 +136,7 @@ def test_an_agent_that_nobody_minds_holds_its_seat_for_too_long(one: JobBox) -> 
     one.config('[pools."a/b"]\nlimit = 1\nmax_hold = "3s"\n')
     inside = start(one, IN_BACKGROUND)
     inside.agent.kill()
-    waiter = one.waiter()
+    waiter = one.run("-m", "a/b", "--", "sh", "-c", "echo up; exec cat")
     assert waiter.line() == "up"
     waiter.end()
     check_untouched(one, inside)
