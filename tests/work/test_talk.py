@@ -22,7 +22,7 @@ LIMIT = "ERROR: exceeded retry limit, last status: 429 Too Many Requests, reques
 SDK = "anthropic.RateLimitError: Error code: 429 - {'type': 'error'}"
 ATTEMPT = "Attempt 1 failed with status 429. Retrying with backoff..."
 LITELLM = "litellm.RateLimitError: AnthropicException - too many"
-USAGE = f"Claude AI usage limit reached|{int(time.time()) + 72_000}"
+USAGE = f"Claude AI usage limit reached|{int(time.time()) // 3600 * 3600 + 75_600}"
 RETRY = (
     '{"type":"system","subtype":"api_retry","error_status":429,"error":"rate_limit",'
     '"retry_delay_ms":9000,"session_id":"s-1"}'
