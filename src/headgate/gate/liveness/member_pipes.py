@@ -21,7 +21,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -233,10 +233,14 @@ class PipeRegistry:
         finally:
             os.close(pipe)
 
-    def users(self, member: str) -> list[int]:
-        """The processes that keep a member alive, other than its own and those who look."""
-        name = f"{member}.life"
-        return [pid for pid in readers({name}).get(name, ()) if pid != os.getpid()]
+    def users(self, members: Collection[str]) -> dict[str, list[int]]:
+        """The processes that keep these members alive, other than this one and those who look."""
+        found = readers({f"{member}.life" for member in members})
+        me = os.getpid()
+        return {
+            name.removesuffix(".life"): [pid for pid in pids if pid != me]
+            for name, pids in found.items()
+        }
 
     def watch(self, member: str) -> int | None:
         """A descriptor on which poll() reports an error once the member has ended."""
