@@ -1,9 +1,10 @@
 """Jobs, done: a worker is given them, and starts a detached runner for each.
 
-worker       the loop: what was given to it is started, what lost its runner is adopted
-fork_server  a small process without threads from which runners are forked in milliseconds
-attempt      one runner, one attempt: start the program, watch it, end it, tell how it ended
-log_file     the log that a program writes to by itself: read as it grows, kept within its size
+worker        the loop: what was given to it is started, what lost its runner is adopted
+fork_server   a small process without threads from which runners are forked in milliseconds
+attempt       one runner, one attempt: start the program, watch it, end it, tell how it ended
+lost_attempt  what its output tells of an attempt's end that nobody saw
+log_file      the log that a program writes to by itself: read as it grows, kept within its size
 
 A worker may be killed at any moment: runners hold their leases and tell of their ends by
 themselves. A runner may be killed too: its program goes on, and another runner looks after it.

@@ -31,6 +31,7 @@ from headgate.ledger.jobs.lifecycle import MAX_HOLD
 from headgate.runner.child import MINDED, Child
 from headgate.store import open_store
 from headgate.work.log_file import Tail, log_path, open_log, trim
+from headgate.work.lost_attempt import LOST, had_finished, read_again
 
 if TYPE_CHECKING:
     from headgate.core.jobs.job import Spec
@@ -143,8 +144,18 @@ class Runner:
         _redirect(log)
         profile = find(spec.argv, self._gate.profiles())
         argv = command(spec, job.key)
-        if job.session and job.parks:
-            argv = resume(profile, argv, job.session) or argv
+        named = session(profile, argv)
+        known = job.session or named
+        if lost := self._lost_before(taken):
+            before = self._make_agent_watch(spec, profile, job.key)
+            read_again(lost, before)
+            known = job.session or before.session
+            if before.finished:
+                os.write(log, b"headgate: the attempt before had finished; nothing was started\n")
+                os.close(log)
+                return had_finished("the attempt before this one had", known)
+        if known and job.parks:
+            argv = resume(profile, argv, known) or argv
         environment = {**os.environ, **spec.env, **lease.environment, **self._about(taken)}
         try:
             os.chdir(spec.cwd)
@@ -155,6 +166,8 @@ class Runner:
             text = fit_to_show(f"cannot start {what}: {error.strerror}")
             code = 127 if isinstance(error, FileNotFoundError) else 126
             return End(AttemptOutcome.FAILED, "cannot_start", text, exit_text(code, 0))
+        if named and not job.session:  # else who takes over after a kill would not know of it
+            self._gate.worker_jobs.remember(lease, named)
         agent_watch = self._make_agent_watch(spec, profile, job.key)
         watch = WatchedOutput(agent_watch, Tail(path), log, self._gate.job_policy.log_size)
         try:
@@ -164,6 +177,15 @@ class Runner:
         finally:
             watch.close()
         return self._judge(child, agent_watch, verdict)
+
+    def _lost_before(self, taken: Taken) -> Path | None:
+        """The log of the attempt before, if nobody saw how that ended."""
+        if not taken.job.parks:
+            return None
+        for before in self._gate.jobs.attempts(taken.job.id)[-2:-1]:
+            if before.code in LOST:
+                return log_path(self._gate.jobs.folder, taken.job.id, before.number)
+        return None
 
     def _about(self, taken: Taken) -> dict[str, str]:
         return {
@@ -305,6 +327,8 @@ class Runner:
         watch.close()
         text = "its runner was killed, so nobody knows how it ended"
         lost = End(AttemptOutcome.LOST, "lost", text, session=agent_watch.session)
+        if why is None and agent_watch.finished:
+            return had_finished("it had", agent_watch.session)
         caused = why or agent_watch.outcome(1, 0)
         return lost if caused is None else _as_caused(lost, caused)
 
@@ -328,6 +352,8 @@ def _as_caused(ended: End, cause: Cause) -> End:
             return ended._replace(outcome=AttemptOutcome.LOST, code="stopped", text=text)
         case WatchVerdict():
             outcome = AttemptOutcome.PARKED if cause.park else AttemptOutcome.FAILED
+            if cause.resumes:
+                outcome = AttemptOutcome.USED_UP
             return ended._replace(outcome=outcome, code=cause.code, text=cause.text)
 
 

@@ -81,8 +81,10 @@ class Profile(NamedTuple):
     kind: tuple[str, ...] = ()
     progress: tuple[str, ...] = ()
     """Kinds of events that mean that work goes on."""
+    finished: tuple[str, ...] = ()
+    """Kinds of events, the last of a run, that mean that its work is done."""
     unless: tuple[str, ...] = ()
-    """Paths (`is_error`, or `role=user`) that tell that an event is no progress after all."""
+    """Paths (`is_error`, or `role=user`) that tell that an event is neither of these after all."""
     tools: tuple[Tool, ...] = ()
     polls: tuple[str, ...] = ()
     """Tools that ask again and again by design."""
@@ -104,6 +106,8 @@ class OutputLine(NamedTuple):
     tool: str = ""
     """What identifies a tool call: its name, and a digest of its input. Several, with spaces."""
     session: str = ""
+    finished: bool = False
+    """Whether it tells that the agent's work is done."""
 
 
 GENERIC = Profile("")

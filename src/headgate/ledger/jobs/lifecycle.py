@@ -21,6 +21,7 @@ from headgate.core.jobs.job import (
     change,
     dump,
     load,
+    next_model,
     submitted,
 )
 from headgate.core.jobs.states import JobEvent, Place, State
@@ -33,6 +34,9 @@ from headgate.ledger.jobs import waits
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import Attempt, Lane, LeaseRow, Ticket
 
+_BY_ITSELF = {AttemptOutcome.DONE, AttemptOutcome.FAILED, AttemptOutcome.USED_UP}
+"""Outcomes of attempts that nobody has interrupted for the sake of others."""
+_FAILURES = {AttemptOutcome.FAILED, AttemptOutcome.OVERDUE, AttemptOutcome.USED_UP}
 _SLOW = Ms(5_000)
 """After which a worker should have started a job."""
 MAX_HOLD = "max_hold"
@@ -207,7 +211,7 @@ def finish(ledger: Ledger, id: int, me: str, end: End) -> bool:
     lease, job = ledger.tx.lease(id), ledger.tx.job(id)
     if lease is None or job is None or lease.member != me or job.state is not State.RUNNING:
         return False
-    by_itself = end.outcome in {AttemptOutcome.DONE, AttemptOutcome.FAILED} and lease.cancel is None
+    by_itself = end.outcome in _BY_ITSELF and lease.cancel is None
     release.give_back(ledger, lease, "released" if by_itself else "ended")
     _close_attempt(ledger, job, end)
     job = job._replace(session=end.session or job.session, exit=end.exit)
@@ -269,10 +273,17 @@ def _conclude(ledger: Ledger, job: Job, end: End) -> None:
         case AttemptOutcome.LOST:
             tell_of(ledger, job, "requeued", end.text)
             stand(ledger, change(job, JobEvent.REQUEUE, ledger.now))
-        case AttemptOutcome.FAILED | AttemptOutcome.OVERDUE if last or job.failures >= spec.retries:
+        case it if it in _FAILURES and (last or job.failures >= spec.retries):
             end_job(ledger, job, JobEvent.FAIL, why)
-        case AttemptOutcome.FAILED | AttemptOutcome.OVERDUE:
+        case AttemptOutcome.OVERDUE | AttemptOutcome.USED_UP if _keeps_model(spec, job):
+            _put_aside(ledger, job, JobEvent.GO_ON_LATER, why)
+        case AttemptOutcome.FAILED | AttemptOutcome.OVERDUE | AttemptOutcome.USED_UP:
             _put_aside(ledger, job, JobEvent.TRY_LATER, why)
+
+
+def _keeps_model(spec: Spec, job: Job) -> bool:
+    """Whether another try has the same model: with another it begins anew."""
+    return next_model(spec, job.key) == job.key
 
 
 def _put_aside(ledger: Ledger, job: Job, event: JobEvent, why: Why) -> None:
