@@ -30,6 +30,7 @@ from headgate.gate.worker_jobs import Taken
 from headgate.ledger.jobs.lifecycle import MAX_HOLD
 from headgate.runner.child import MINDED, Child
 from headgate.store import open_store
+from headgate.work.job_input import open_input
 from headgate.work.log_file import Tail, log_path, open_log, trim
 from headgate.work.lost_attempt import LOST, had_finished, read_again
 
@@ -141,7 +142,7 @@ class Runner:
         except OSError as error:
             text = f"cannot write its log {path}: {error.strerror}"
             return End(AttemptOutcome.FAILED, "no_log", fit_to_show(text))
-        _redirect(log)
+        _redirect(log, None)
         profile = find(spec.argv, self._gate.profiles())
         argv = command(spec, job.key)
         named = session(profile, argv)
@@ -154,8 +155,10 @@ class Runner:
                 os.write(log, b"headgate: the attempt before had finished; nothing was started\n")
                 os.close(log)
                 return had_finished("the attempt before this one had", known)
-        if known and job.parks:
-            argv = resume(profile, argv, known) or argv
+        resumed = resume(profile, argv, known) if known and job.parks else None
+        argv = resumed or argv
+        if spec.stdin is not None and resumed is None:  # else it has read it already
+            _redirect(log, spec.stdin)
         environment = {**os.environ, **spec.env, **lease.environment, **self._about(taken)}
         try:
             os.chdir(spec.cwd)
@@ -361,11 +364,11 @@ def _now() -> Ms:
     return Ms(time.monotonic_ns() // 1_000_000)
 
 
-def _redirect(log: int) -> None:
-    """What this process and its program write goes to the log from now on."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+def _redirect(log: int, stdin: str | None) -> None:
+    """What this process and its program read and write: what was handed in, and the log."""
+    source = os.open(os.devnull, os.O_RDONLY) if stdin is None else open_input(stdin)
+    os.dup2(source, 0)
+    os.close(source)
     os.dup2(log, 1)
     os.dup2(log, 2)
 

@@ -40,6 +40,8 @@ class Spec(NamedTuple):
     longest_backoff: Ms = LONGEST_BACKOFF
     grace: Ms | None = None
     terms: Mapping[str, int | bool | None] = {}
+    stdin: str | None = None
+    """What its program can read; bytes that are no text are kept as surrogates."""
 
 
 class Job(NamedTuple):
