@@ -375,6 +375,7 @@ def test_every_implementer_is_in_the_suite() -> None:
         if "    def listening(self, member: str, " in path.read_text() and path != Path(__file__)
     }
     assert found == {
+        "src/headgate/gate/liveness/local_members.py",
         "src/headgate/gate/liveness/member_pipes.py",
         "src/headgate/ledger/transaction/rows.py",
         "src/headgate/sim/simulated_liveness.py",
