@@ -453,9 +453,9 @@ class Gate:
 
     def suspend(self) -> None:
         """Stop this process as Ctrl-Z does, but never within a transaction."""
-        with self._transactor.between_transactions():
-            from signal import SIGSTOP, raise_signal
+        from signal import SIGSTOP, raise_signal
 
+        with self._transactor.at_rest():
             raise_signal(SIGSTOP)  # os.kill() may return before this thread is stopped
 
     def leave_behind(self) -> None:
