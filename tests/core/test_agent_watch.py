@@ -410,7 +410,9 @@ def test_an_agent_that_writes_nothing_is_stale() -> None:
     watch.feed("", Ms(5 * MINUTE), WALL)
     assert watch.verdict(Ms(15 * MINUTE - 1)) is None
     verdict = watch.verdict(Ms(15 * MINUTE))
-    assert verdict == WatchVerdict("stale", "it wrote nothing for 10m; stale_after is 10m")
+    assert verdict == WatchVerdict(
+        "stale", "it wrote nothing for 10m; stale_after is 10m", resumes=True
+    )
     assert watch.outcome(143, 15) == verdict
 
 
@@ -429,7 +431,7 @@ def test_an_agent_may_run_for_a_given_time() -> None:
     assert watch.verdict(Ms(60_999)) is None
     assert watch.due(Ms(60_999)) == 61_000
     assert watch.verdict(Ms(61_000)) == WatchVerdict(
-        "max_runtime", "it ran for 1m; max_runtime is 1m"
+        "max_runtime", "it ran for 1m; max_runtime is 1m", resumes=True
     )
 
 
@@ -441,7 +443,7 @@ def test_an_agent_may_make_a_given_number_of_tool_calls() -> None:
     assert watch.verdict(Ms(3)) is None
     watch.feed(call("3"), Ms(4), WALL)
     assert watch.verdict(Ms(5)) == WatchVerdict(
-        "tool_calls", "it made 3 tool calls; max_tool_calls is 2"
+        "tool_calls", "it made 3 tool calls; max_tool_calls is 2", resumes=True
     )
 
 
@@ -593,3 +595,41 @@ def test_terms_that_would_end_healthy_agents_are_judged(terms: RunLimits, warnin
     found = warnings(terms)
     assert warnings(JobPolicy(terms)) == found
     assert [line.startswith(warning) for line in found] == ([True] if warning else [])
+
+
+# The end of its work.
+
+STEP = '{"type":"step_finish","sessionID":"ses_1","part":{"type":"step-finish","reason":"%s"}}'
+
+
+@pytest.mark.parametrize(
+    "name, lines, finished",
+    [
+        ("claude", [INIT, WORK], False),
+        ("claude", [INIT, WORK, DONE], True),
+        ("claude", [INIT, WORK, DONE, "a line of text"], True),
+        ("claude", [INIT, WORK, DONE, WORK], False),
+        ("claude", [INIT, WORK, DONE, RETRY], False),
+        ("claude", [INIT, REFUSED], False),
+        ("claude", ["I am done.", '{"no":"event"}'], False),
+        ("codex", ['{"type":"turn.completed","usage":{}}'], True),
+        ("codex", ['{"type":"turn.failed","error":{"message":"x"}}'], False),
+        ("gemini", ['{"type":"result","status":"success"}'], True),
+        ("gemini", ['{"type":"result","status":"error"}'], False),
+        ("opencode", [STEP % "stop"], True),
+        ("opencode", [STEP % "tool-calls"], False),
+        (
+            "opencode",
+            [STEP % "stop", '{"type":"step_start","part":{}}', STEP % "tool-calls"],
+            False,
+        ),
+    ],
+)
+def test_the_last_event_tells_that_the_work_is_done(
+    name: str, lines: list[str], *, finished: bool
+) -> None:
+    """Whatever was said before; text, and an event after it that goes on, do not."""
+    watch = agent_watch(name)
+    for line in lines:
+        watch.feed(line, Ms(2_000), WALL)
+    assert watch.finished is finished

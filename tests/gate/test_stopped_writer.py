@@ -3,7 +3,9 @@
 import signal
 import threading
 import time
+from pathlib import Path
 
+import apsw
 import pytest
 
 from headgate import StoreUnavailableError
@@ -120,3 +122,25 @@ def test_the_message_names_who_holds_the_lock(one: Box) -> None:
     writer.send(signal.SIGCONT)
     assert writer.wait() == 0
     gate.set_limit("a/b", 2)
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_stop_does_not_wait_for_the_stores_lock(box: Box) -> None:
+    """Ctrl-Z stops a `run` that waits to write; when it goes on, it has its time before it."""
+    box.headgate("limits", "set", "a", "5")
+    db = apsw.Connection(str(box.path))
+    db.execute("BEGIN IMMEDIATE")
+    program = box.run("-m", "a/b", "--", "echo", "up", process_group=0)
+    until(lambda: len([*Path(f"/proc/{program.pid}/task").iterdir()]) > 1)  # it asks for its seats
+    time.sleep(0.5)
+    program.send(signal.SIGTSTP)
+    until(lambda: state(program.pid) == "T", within=10)
+    program.send(signal.SIGCONT)
+    until(lambda: state(program.pid) == "S")
+    db.execute("ROLLBACK")
+    db.close()
+    assert program.line() == "up"
+    assert program.wait() == 0

@@ -20,11 +20,11 @@ from headgate.core.jobs.job import Job, Spec, load
 from headgate.core.jobs.states import ENDED, Place, State, Timer, Word
 from headgate.core.times import Ms, Seconds
 from headgate.errors import UsageError
-from headgate.gate.cancel import _ask_to_end
 from headgate.gate.worker_jobs import _Finish
 from headgate.ledger import dead_members, job_timers, limits_by_hand, release
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
+from headgate.ledger.cancel import ask_to_end
 from headgate.ledger.jobs import by_hand, lifecycle
 from headgate.ledger.jobs.lifecycle import Draft
 from headgate.ledger.queries import job_queries, status_and_queue
@@ -291,7 +291,7 @@ class JobMachine(RuleBasedStateMachine):
     def cancel(self, pick: int) -> None:
         """Somebody cancels a job, in whatever state it is."""
         id = self.pick(pick)
-        self.transact(lambda ledger: _ask_to_end(ledger, id))
+        self.transact(lambda ledger: ask_to_end(ledger, id))
         job, lease = self.read(lambda tx: (tx.job(id), tx.lease(id)))
         if job is not None:
             assert job.state.ended or (lease is not None and lease.cancel)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import HEADGATE, LONG, Box
+from tests.support import HEADGATE, LONG, Box, gone
 
 pytestmark = pytest.mark.usefixtures("steady")
 
@@ -233,3 +233,37 @@ def test_a_program_that_leaves_something_behind(box: Box) -> None:
     assert waiter.line() == "up"
     assert waiter.end() == 0
     assert box.left_over() == {}
+
+
+SHEDS = (
+    "import os, sys, time; os.closerange(3, 1024); open(sys.argv[1], 'w').write(str(os.getpid()));"
+    "time.sleep(1000)"
+)
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_program_that_leaves_something_behind_that_nobody_can_know(
+    box: Box, *, both: bool
+) -> None:
+    """`run` says of the seats what is true: they are free unless something else holds them."""
+    box.env["HEADGATE_LIMITS"] = "a/b=1"
+    out = box.folder / "out"
+    other = "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!;" if both else ""
+    script = (
+        f'{other} env -i {sys.executable} -I -c "$0" "$1" >/dev/null 2>&1 </dev/null & '
+        'while [ ! -s "$1" ]; do sleep 0.02; done; exit 4'
+    )
+    program = box.run("-m", "a/b", "--", "sh", "-c", script, SHEDS, str(out))
+    stays = int(program.line()) if both else 0
+    assert program.wait() == 4
+    shed = int(out.read_text())
+    box.pids += [shed, stays] if both else [shed]
+    said = program.line(stream="stderr")
+    if both:
+        assert f"still runs (pid {stays}); its seats stay taken" in said
+        assert [row["state"] for row in box.running()] == ["orphaned"]
+    else:
+        assert f"still runs (pid {shed}); its seats are free all the same" in said
+        assert box.running() == []
+        assert box.run("-m", "a/b", "--no-wait", "--", "true").wait() == 0
+    assert not gone(shed)

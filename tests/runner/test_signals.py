@@ -6,6 +6,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -59,11 +60,25 @@ def test_a_stop_from_outside_stops_both(box: Box, agent: Agent) -> None:
     program = box.start(*agent.command, process_group=0)
     pid = agent.pid
     program.send(signal.SIGTSTP)
-    until(lambda: _state(pid) == "T" and _state(program.pid) == "T")
+    _both_are("T", program.pid, pid)
     program.send(signal.SIGCONT)
-    until(lambda: _state(pid) == "S" and _state(program.pid) == "S")
+    _both_are("S", program.pid, pid)
     program.send(signal.SIGUSR2)
     assert program.wait() == 0
+
+
+def _both_are(state: str, *pids: int) -> None:
+    """Wait until both are; if they never are, tell all that the kernel knows of why."""
+    try:
+        until(lambda: all(_state(pid) == state for pid in pids))
+    except AssertionError as error:
+        told = [
+            f"{path}: {path.read_text()}"
+            for pid in (os.getpid(), *pids)
+            for name in ("stat", "status", "wchan")
+            for path in Path(f"/proc/{pid}/task").glob(f"*/{name}")
+        ]
+        raise AssertionError("\n".join([str(error), *told])) from None
 
 
 def _state(pid: int) -> str:

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from headgate.core.answers.signals import ACCEPTED, CONCURRENCY, Signal
-from headgate.gate.cancel import _ask_to_end
 from headgate.gate.liveness import max_hold
 from headgate.ledger import job_timers
+from headgate.ledger.cancel import ask_to_end
 from headgate.ledger.jobs import by_hand, lifecycle
 from headgate.ledger.learning import apply_signals
 from headgate.store.sqlite import SqliteStore
@@ -59,7 +59,7 @@ def _run(yard: Yard) -> None:
     yard.run(lambda ledger: job_timers.relieve(ledger, "12 MiB are free"))
     cancelling = yard.submit("c/x", name="cancelling")
     yard.begin(cancelling)
-    yard.run(lambda ledger: _ask_to_end(ledger, cancelling))
+    yard.run(lambda ledger: ask_to_end(ledger, cancelling))
     held = yard.submit("c/x", name="overdue")
     yard.begin(held)
     text = "held longer than its pool's max_hold of 1s"

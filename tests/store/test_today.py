@@ -12,8 +12,8 @@ from headgate.core.jobs.job import End, Job
 from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms, Seconds
 from headgate.errors import UsageError
-from headgate.gate.cancel import _ask_to_end
 from headgate.ledger import job_timers
+from headgate.ledger.cancel import ask_to_end
 from headgate.ledger.jobs import by_hand
 from headgate.ledger.queries import job_queries
 from headgate.ledger.transaction.rows import LeaseRow
@@ -164,7 +164,7 @@ def test_what_is_being_started_begins(today: Today) -> None:
 def test_whatever_has_not_ended_can_be_cancelled(today: Today, name: str) -> None:
     """At once if nothing of it runs, else by its runner."""
     id = today.named[name]
-    today.run(lambda ledger: _ask_to_end(ledger, id))
+    today.run(lambda ledger: ask_to_end(ledger, id))
     if today.of(name).state is State.RUNNING:
         assert today.lease(name).cancel is not None
     else:

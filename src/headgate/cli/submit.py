@@ -8,6 +8,7 @@ from headgate.cli.shared import job_fields
 from headgate.cli.shared.job_verb import describe
 from headgate.cli.shared.open_gate import open_gate, print_json, say
 from headgate.cli.shared.options import add_about
+from headgate.cli.shared.piped_input import refuse_unread
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.display.snapshots import JobStatus
 from headgate.errors import UsageError
@@ -47,6 +48,12 @@ def run(args: Namespace) -> int:
     argv = args.command[1:] if args.command[:1] == ["--"] else args.command
     if bool(argv) == bool(args.batch):
         raise UsageError("give either a program (headgate submit [options] -- CMD...) or --batch")
+    if args.batch and args.stdin is not None:
+        raise UsageError(
+            "bad --stdin: in a batch each job has its own, the text of its field stdin"
+        )
+    if args.batch != "-" and args.stdin != "-":
+        refuse_unread(quiet=args.quiet)
     with open_gate(args) as gate:
         if args.batch:
             drafts = _batch(args.batch, gate)

@@ -207,10 +207,15 @@ FIELDS: Fields = {
         'a list of kinds of events, as in ["assistant", "tool_*"]',
         text="Kinds of events that mean that work goes on.",
     ),
+    "finished": Field(
+        _words,
+        'a list of kinds of events, as in ["result/success"]',
+        text="Kinds of events, the last of a run, that mean that its work is done.",
+    ),
     "unless": Field(
         _words,
         'a list of paths into an event, as in ["is_error", "role=user"]',
-        text="Paths that tell that such an event is no progress after all.",
+        text="Paths that tell that such an event means no progress, and no end, after all.",
     ),
     "tools": Field(
         None,

@@ -67,6 +67,8 @@ ENDS = {
     "cancelled": "Somebody cancelled it.",
     "stopped": "The runner was told to stop, by a shutdown for example, and ended the program. "
     "The job is tried again while it has attempts left.",
+    "finished": "The runner was killed, so nobody knows the exit code of the program. "
+    "But its output says that its work was done, and the job is done.",
     "lost": "The runner was killed, so nobody knows how the program ended. "
     "The job is tried again while it has attempts left.",
     "runner_error": "headgate itself failed while it looked after the program. "

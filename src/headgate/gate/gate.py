@@ -22,12 +22,14 @@ from headgate.core.admission.seats import Reason
 from headgate.core.admission.setting_precedence import parse_view
 from headgate.core.answers.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
 from headgate.core.display.snapshots import (
+    CancelOutcome,
     Capacity,
     Event,
     JobStatus,
     Past,
     Queue,
     Running,
+    SelectedWork,
     Status,
     Waiting,
 )
@@ -318,9 +320,61 @@ class Gate:
         After `grace` seconds it is killed: by default as many as its job, or the configuration,
         gives it.
         """
-        from headgate.gate.cancel import cancel
+        (found,) = self.cancel_all([id], grace=grace)
+        if found.error is not None:
+            raise found.error
+        return found.outcome
 
-        return cancel(self._runtime, id, None if grace is None else Seconds(grace), self.grace)
+    def cancel_all(
+        self,
+        ids: Iterable[int] | None = None,
+        *,
+        task: str | None = None,
+        name: str | None = None,
+        key: str | None = None,
+        grace: float | None = None,
+        on_outcome: Callable[[CancelOutcome], None] | None = None,
+    ) -> list[CancelOutcome]:
+        """End many pieces of work: those with these ids, or all that `find_work` finds.
+
+        Nothing of what waits is started any more: one transaction takes it out of the line, and
+        asks what runs to end. That ends side by side. Waits until all of it has ended; one that
+        cannot be cancelled does not keep the others, and has the outcome `failed`.
+
+        grace       as for `cancel`
+        on_outcome  called with each outcome as soon as it is known
+        """
+        from headgate.gate.cancel import cancel_all
+
+        if ids is None:
+            ids = [work.id for work in self.find_work(task=task, name=name, key=key)]
+        elif any(given is not None for given in (task, name, key)):
+            raise UsageError("cancel some work by ids, or by task, name and key; not by both")
+        patience = None if grace is None else Seconds(grace)
+        return cancel_all(self._runtime, ids, patience, self.grace, on_outcome)
+
+    def find_work(
+        self, *, task: str | None = None, name: str | None = None, key: str | None = None
+    ) -> list[SelectedWork]:
+        """What waits or runs for a task, has a name, and a key that a pattern matches; by id.
+
+        What is None is no matter: without any of them, all that waits or runs. The work that this
+        program itself is part of is left out.
+        """
+        from headgate.ledger.queries import select_work
+
+        for given, what in ((task, "task"), (name, "name")):
+            if given is not None and not parse_task(given, what):
+                raise UsageError(f"bad {what} {shown(given)}: expected the {what} of some work")
+        selection = select_work.Selection(
+            task=None if task is None else parse_task(task),
+            name=None if name is None else parse_task(name, "name"),
+            pattern=None if key is None else parse_pattern(key),
+        )
+        me = self._parent()
+        return self._transactor.read(
+            lambda ledger: select_work.select(ledger, selection, select_work.around(ledger, me))
+        )
 
     def notification_feed(self) -> "NotificationFeed":
         """The events on their way to the targets of notifications; for one notifier."""
@@ -399,9 +453,9 @@ class Gate:
 
     def suspend(self) -> None:
         """Stop this process as Ctrl-Z does, but never within a transaction."""
-        with self._transactor.between_transactions():
-            from signal import SIGSTOP, raise_signal
+        from signal import SIGSTOP, raise_signal
 
+        with self._transactor.at_rest():
             raise_signal(SIGSTOP)  # os.kill() may return before this thread is stopped
 
     def leave_behind(self) -> None:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 EXPIRES = "24h"
 _LONGEST_WORD = 128 * 1024 - 1
 _LONGEST = 1024 * 1024
+LONGEST_INPUT = 128 * 1024
+"""How many bytes of input are kept for a job: it is part of its row, as its command is."""
 _MANY = 500
 """Beyond so many jobs at once nobody is told of each one's place in the line."""
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -56,6 +58,7 @@ def draft(
     after: Sequence[int] = (),
     hold: bool = False,
     expires: float | str | None = EXPIRES,
+    stdin: str | bytes | None = None,
     view: str = "",
     **more: Any,  # noqa: ANN401 - the rest of a Spec, as it is
 ) -> Draft:
@@ -71,6 +74,7 @@ def draft(
         view=view,
         expires=None if expires in (None, "never") else parse_duration(expires, "expires") or Ms(1),
         models=keys,
+        stdin=_input(stdin),
         **more,
     )
     label = os.path.basename(words[0]) or words[0]  # noqa: PTH119 - any text
@@ -98,6 +102,22 @@ def _words(command: Sequence[str]) -> tuple[str, ...]:
     if sum(map(len, words)) > _LONGEST:
         raise UsageError("bad command: more than 1 MiB of words; put them into a file instead")
     return words
+
+
+def _input(stdin: str | bytes | None) -> str | None:
+    """What a job's program is to read, as it is kept."""
+    if stdin is None:
+        return None
+    try:
+        data = stdin.encode("utf-8", "surrogateescape") if isinstance(stdin, str) else stdin
+    except UnicodeEncodeError:  # half a character, as JSON can have it
+        raise UsageError("bad stdin: it is no text that a program can be given") from None
+    if len(data) > LONGEST_INPUT:
+        raise UsageError(
+            f"bad stdin: more than {LONGEST_INPUT // 1024} KiB; put it into a file, and have the "
+            "command read that"
+        )
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:

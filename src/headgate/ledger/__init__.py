@@ -3,6 +3,7 @@
 transaction           an open transaction: its rows, its pools, its count of seats
 learning              what upstream answered, applied to pools
 release               gives seats back, takes tickets out of the line
+cancel                takes work out of the line, asks what runs to end
 dead_members          frees what ended processes held
 idle_leases           takes back what stopped processes have not begun to use
 watch_duty            which waiting process watches for its machine

@@ -3,7 +3,7 @@
 The seats are given back when the last process of the program has ended. If the program itself is
 done but something it started still runs, we do not wait for that: the lease is left behind, held
 by those processes through their pipe and their mark, and freed by whoever looks after the last
-has gone.
+has gone. What has neither any more cannot hold it.
 """
 
 import os
@@ -121,17 +121,29 @@ def _under(
         if child.next_signal() == signal.SIGTSTP or child.stopped:
             gate.suspend()
             child.go_on()
-    if left := _left(child, mark):
-        pids = f" (pid {', '.join(map(str, sorted(left)))})"
+    left = _left(child, mark)
+    holding = gate.worker_jobs.programs(lease) if left else set()
+    if left:
+        what = f"{describe(program.argv[0])} has ended, but something it started still runs"
         say(
-            f"{describe(program.argv[0])} has ended, but something it started still runs{pids}; "
-            f"its seats stay taken until that ends (headgate cancel {lease.id})"
+            f"{what} (pid {', '.join(map(str, sorted(holding or left)))}); {_seats(lease, holding)}"
         )
+    if holding:
         stay_for_leftovers(gate, mark)
     else:
         lease.release()
     terminal.restore()
     return child.exit_code
+
+
+def _seats(lease: Lease, holding: set[int]) -> str:
+    """What becomes of the seats when a program has left something running."""
+    if holding:
+        return f"its seats stay taken until that ends (headgate cancel {lease.id})"
+    return (
+        f"its seats are free all the same: it has dropped its environment ({MARK}) and its open "
+        "files, by which headgate would know it"
+    )
 
 
 def _end(child: Child, mark: str, grace: Seconds) -> None:

@@ -2,7 +2,7 @@
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import Tx
@@ -34,6 +34,10 @@ class Store(Protocol):
     @property
     def schema(self) -> int:
         """The newest layout of tables that this version knows; 0 if no other version shares it."""
+
+    @property
+    def at_rest(self) -> AbstractContextManager[Any]:
+        """Holds off transactions, but does not wait for one that waits for another process's."""
 
     def now(self) -> Ms:
         """Milliseconds on this store's clock, which passes like time and never jumps."""

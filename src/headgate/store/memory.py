@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 
 from headgate.core.admission.next_in_line import Order
 from headgate.core.admission.pools import PoolRow
@@ -32,6 +33,8 @@ class MemoryStore:
     """A store that ends with its process. A transaction that fails is undone step by step."""
 
     instant = True
+    at_rest = nullcontext()
+    """No other process waits for this one."""
     far = False
     folder = None
     schema = 0

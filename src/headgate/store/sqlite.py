@@ -5,6 +5,7 @@ others before it counts. Commits are durable (`synchronous=FULL`).
 """
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,8 @@ from headgate.store.wall_clock import look, open_clock
 _PATIENCE = Seconds(30.0)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.05
 """Between two tries, in seconds."""
+_STOPPED = Seconds(1)
+"""Who sleeps for longer than it wanted by so much was stopped, as by Ctrl-Z."""
 _CLOCKS_BEGIN = 10**12
 """A wall clock that shows less is of 2001 or before, and was not set."""
 _LATEST_CLOCK = 10**13
@@ -64,6 +67,9 @@ class SqliteStore:
         self.folder: Path = path.with_name(path.name + ".members")
         self._clock = clock
         self._offset = NO_TIME
+        self.at_rest = threading.Lock()
+        """Held while a transaction is open, and not while it waits for another process's to end."""
+        self._begins = False
         self._locked_out = 0.0
         """Since when the transaction that is to begin waits for another process's to end."""
         self._wall_clock: WallClock | None = None
@@ -101,9 +107,13 @@ class SqliteStore:
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[SqlRows]:
         """Open a transaction; BEGIN IMMEDIATE for one that writes."""
-        with self._translated():
+        with self._translated(), self.at_rest:
             self._same_file()
-            self._run("BEGIN IMMEDIATE" if write else "BEGIN")
+            self._begins = True
+            try:
+                self._run("BEGIN IMMEDIATE" if write else "BEGIN")
+            finally:
+                self._begins = False
             try:
                 if write and self._number("PRAGMA user_version") > self.schema:
                     self._refuse(layout(self._run))
@@ -225,8 +235,27 @@ class SqliteStore:
         if not tries:
             self._locked_out = time.monotonic()
         pause = min(_FIRST_PAUSE * (tries + 1), _LONGEST_PAUSE)
-        time.sleep(pause * (0.5 + os.urandom(1)[0] / 256))  # so that they do not all try at once
+        pause *= 0.5 + os.urandom(1)[0] / 256  # so that they do not all try at once
+        if not self._begins:
+            time.sleep(pause)
+        else:
+            self._rest(pause)
         return time.monotonic() - self._locked_out < _PATIENCE
+
+    def _rest(self, pause: float) -> None:
+        """Sleep before a transaction has begun. This process may be stopped meanwhile.
+
+        The time for which it is does not count as time that it has waited.
+        """
+        until = time.monotonic() + pause
+        self.at_rest.release()
+        try:
+            time.sleep(pause)
+        finally:
+            self.at_rest.acquire()
+        late = time.monotonic() - until
+        if late > _STOPPED:
+            self._locked_out += late
 
     def _number(self, query: str) -> int:
         row = self._run(query).fetchone()

@@ -3,6 +3,8 @@
 worker        the loop: what was given to it is started, what lost its runner is adopted
 fork_server   a small process without threads from which runners are forked in milliseconds
 attempt       one runner, one attempt: start the program, watch it, end it, tell how it ended
+lost_attempt  what its output tells of an attempt's end that nobody saw
+job_input     what a job was handed in to read
 refusal_news  which refusals of a job are worth telling: agents tell of every retry
 log_file      the log that a program writes to by itself: read as it grows, kept within its size
 

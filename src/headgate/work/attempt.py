@@ -29,7 +29,9 @@ from headgate.gate.worker_jobs import Taken
 from headgate.ledger.jobs.lifecycle import MAX_HOLD
 from headgate.runner.child import MINDED, Child
 from headgate.store import open_store
+from headgate.work.job_input import open_input
 from headgate.work.log_file import Tail, log_path, open_log, trim
+from headgate.work.lost_attempt import LOST, had_finished, read_again
 from headgate.work.refusal_news import RefusalNews
 
 if TYPE_CHECKING:
@@ -142,8 +144,20 @@ class Runner:
         _redirect(log, path)
         profile = find(spec.argv, self._gate.profiles())
         argv = command(spec, job.key)
-        if job.session:  # of an attempt before
-            argv = resume(profile, argv, job.session) or argv
+        named = session(profile, argv)
+        known = job.session  # of an attempt before
+        if lost := self._lost_before(taken):
+            before = self._make_agent_watch(spec, profile, job.key)
+            read_again(lost, before)
+            known = job.session or before.session
+            if before.finished:
+                os.write(log, b"headgate: the attempt before had finished; nothing was started\n")
+                os.close(log)
+                return had_finished("the attempt before this one had", known)
+        resumed = resume(profile, argv, known) if known else None
+        argv = resumed or argv
+        if spec.stdin is not None and resumed is None:  # else it has read it already
+            _hand_in(spec.stdin)
         environment = {**os.environ, **spec.env, **lease.environment, **self._about(taken)}
         try:
             os.chdir(spec.cwd)
@@ -154,6 +168,8 @@ class Runner:
             text = fit_to_show(f"cannot start {what}: {error.strerror}")
             code = 127 if isinstance(error, FileNotFoundError) else 126
             return End(AttemptOutcome.FAILED, "cannot_start", text, exit_text(code, 0))
+        if named and not job.session:  # else who takes over after a kill would not know of it
+            self._gate.worker_jobs.remember(lease, named)
         agent_watch = self._make_agent_watch(spec, profile, job.key)
         size = self._gate.job_policy.log_size
         watch = WatchedOutput(agent_watch, Tail(path), log, log_size=size, ours=True)
@@ -167,6 +183,15 @@ class Runner:
         if agent_watch.confirmed is not None:
             taken.lease.tell(agent_watch.confirmed)
         return how
+
+    def _lost_before(self, taken: Taken) -> Path | None:
+        """The log of the attempt before, if nobody saw how that ended."""
+        if not taken.job.parks:
+            return None
+        for before in self._gate.jobs.attempts(taken.job.id)[-2:-1]:
+            if before.code in LOST:
+                return log_path(self._gate.jobs.folder, taken.job.id, before.number)
+        return None
 
     def _about(self, taken: Taken) -> dict[str, str]:
         return {
@@ -304,6 +329,8 @@ class Runner:
         watch.close()
         text = "its runner was killed, so nobody knows how it ended"
         lost = End(AttemptOutcome.LOST, "lost", text, session=agent_watch.session)
+        if why is None and agent_watch.finished:
+            return had_finished("it had", agent_watch.session)
         caused = why or agent_watch.outcome(None, 0)
         return lost if caused is None else _as_caused(lost, caused)
 
@@ -327,6 +354,8 @@ def _as_caused(ended: End, cause: Cause) -> End:
             return ended._replace(outcome=AttemptOutcome.LOST, code="stopped", text=text)
         case WatchVerdict():
             outcome = AttemptOutcome.PARKED if cause.park else AttemptOutcome.FAILED
+            if cause.resumes:
+                outcome = AttemptOutcome.USED_UP
             quota = cause.park and cause.awaits_quota
             return ended._replace(
                 outcome=outcome, code=cause.code, text=cause.text, awaits_quota=quota
@@ -344,6 +373,13 @@ def _redirect(log: int, path: Path) -> None:
         os.dup2(fd, place)
     os.close(nothing)
     os.close(errors)
+
+
+def _hand_in(text: str) -> None:
+    """What this process and its program read: what was handed in with the job."""
+    source = open_input(text)
+    os.dup2(source, 0)
+    os.close(source)
 
 
 def _next_signal(timeout: Seconds) -> int:

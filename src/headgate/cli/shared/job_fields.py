@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from headgate.cli.shared.options import add_grace
+from headgate.cli.shared.piped_input import read_input
 from headgate.core.quantities import parse_duration, parse_priority, parse_weight, shown
 from headgate.core.table_fields import (
     FLAG,
@@ -47,6 +48,11 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--cwd", metavar="DIR", help="the folder to run it in (this one)")
     parser.add_argument(
         "--env", action="append", metavar="K=V", help="set a variable for it; may be given again"
+    )
+    parser.add_argument(
+        "--stdin",
+        metavar="FILE",
+        help="what it reads: a file, or - for what is piped into submit; at most 128 KiB (nothing)",
     )
     parser.add_argument("--retries", metavar="N", help="try it again so often if it fails (0)")
     parser.add_argument(
@@ -95,6 +101,7 @@ def from_options(args: Namespace, argv: list[str], gate: Gate) -> Draft:
         "env": dict(_pair(text) for text in args.env or ()),
         "after": [word for text in args.after or () for word in text.split(",")],
         "park": False if args.no_park else None,
+        "stdin": None if args.stdin is None else read_input(args.stdin),
     }
     return read(said, gate, {})
 
@@ -178,6 +185,7 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
         backoff=policy.backoff,
         longest_backoff=policy.longest_backoff,
         grace=found.get("grace"),
+        stdin=found.get("stdin"),
         terms={name: found[name] for name in _RUN_LIMITS if name in found},
     )
 
@@ -303,5 +311,6 @@ _FIELDS: Fields = {
     "fallback_after": _time("fallback_after"),
     "attempts": Field(_whole(1, 1000), "a whole number from 1 to 1000"),
     "grace": _time("grace"),
+    "stdin": _TEXT,
     **_RUN_LIMITS,
 }

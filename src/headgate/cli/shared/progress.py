@@ -1,4 +1,4 @@
-"""The line that says what a run waits for: redrawn on a terminal, plain where it is not one."""
+"""Lines that say how far something has come: redrawn on a terminal, plain or none elsewhere."""
 
 import sys
 from typing import TextIO
@@ -46,6 +46,34 @@ class Progress:
             self._out.flush()
         except OSError:  # nobody reads it; the work matters more
             self._quiet = True
+
+
+class CountLine:
+    """A line that is drawn again and again on a terminal, and not at all elsewhere."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stderr
+        self._redraws = self._out.isatty()
+        self._drawn = False
+
+    def show(self, text: str) -> None:
+        """Draw it."""
+        if self._redraws:
+            self._write(f"\r\x1b[2K{_fit(f'headgate: {text}')}")
+            self._drawn = True
+
+    def clear(self) -> None:
+        """Take it away."""
+        if self._drawn:
+            self._write("\r\x1b[2K")
+            self._drawn = False
+
+    def _write(self, text: str) -> None:
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except OSError:  # nobody reads it; the work matters more
+            self._redraws = False
 
 
 def _nth(n: int) -> str:

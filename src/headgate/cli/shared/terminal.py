@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from typing import TextIO
 
 from headgate.core.times import Seconds
 
@@ -39,9 +40,9 @@ class Pen:
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
 
-def pen() -> Pen:
-    """A pen for stdout."""
-    out = sys.stdout
+def pen(stream: TextIO | None = None) -> Pen:
+    """A pen for stdout, or for another stream."""
+    out = stream or sys.stdout
     try:
         _BLOCKS.encode(out.encoding or "ascii")
         blocks = _BLOCKS

@@ -64,6 +64,8 @@ class WatchVerdict(NamedTuple):
     park: bool = False
     awaits_quota: bool = False
     """Whether upstream has said until when its quota is gone."""
+    resumes: bool = False
+    """Whether another try may go on with its session: it had used up what it may, no more."""
 
 
 class _Suspicion(NamedTuple):
@@ -112,6 +114,8 @@ class AgentWatch:
         self._suspicion: _Suspicion | None = None
         self._failed_at = NO_TIME
         self.session = ""
+        self.finished = False
+        """Whether its last event said that its work is done."""
         self.tool_calls = 0
         self.refused_at: Ms | None = None
         """When it was refused last, if it has shown no progress since."""
@@ -145,7 +149,10 @@ class AgentWatch:
             self._count(seen.tool)
         said = self._read(line, wall, is_event=looks_so, own=seen.error)
         own_word = self._is_own_word(said, is_event=is_event, stderr=stderr)
-        if said.signal and said.signal.kind in REFUSALS:
+        refused = said.signal is not None and said.signal.kind in REFUSALS
+        if is_event and (refused or seen.progress or seen.finished):
+            self.finished = seen.finished and not refused
+        if said.signal and refused:
             if not own_word:
                 self._suspicion = _Suspicion(said.signal, now)
                 return None
@@ -256,16 +263,16 @@ class AgentWatch:
             return WatchVerdict("tool_loop", f"{text}; same_tool_calls is {limits.same_tool_calls}")
         if limits.max_tool_calls is not None and self.tool_calls > limits.max_tool_calls:
             text = f"it made {self.tool_calls} tool calls"
-            return WatchVerdict("tool_calls", f"{text}; max_tool_calls is {limits.max_tool_calls}")
+            text = f"{text}; max_tool_calls is {limits.max_tool_calls}"
+            return WatchVerdict("tool_calls", text, resumes=True)
         if limits.stale_after is not None and stale:
             text = f"it wrote nothing for {show_duration(now - self._heard)}"
-            return WatchVerdict(
-                "stale", f"{text}; stale_after is {show_duration(limits.stale_after)}"
-            )
+            text = f"{text}; stale_after is {show_duration(limits.stale_after)}"
+            return WatchVerdict("stale", text, resumes=True)
         if limits.max_runtime is not None and now >= self._started + limits.max_runtime:
             text = f"it ran for {show_duration(now - self._started)}"
             shown = show_duration(limits.max_runtime)
-            return WatchVerdict("max_runtime", f"{text}; max_runtime is {shown}")
+            return WatchVerdict("max_runtime", f"{text}; max_runtime is {shown}", resumes=True)
         return None
 
     def _parked(self, what: str) -> WatchVerdict:

@@ -61,11 +61,13 @@ def look(profile: Profile, line: str) -> tuple[bool, OutputLine]:
 
 def _event(profile: Profile, event: dict[str, object], kind: str) -> OutputLine:
     told = (_session(_at(event, path)) for path in profile.session)
+    well = not any(_holds(event, test) for test in profile.unless)
     return OutputLine(
-        _is_one(profile.progress, kind) and not any(_holds(event, test) for test in profile.unless),
+        well and _is_one(profile.progress, kind),
         " ".join(_calls(profile.tools, event, kind)),
         next(filter(None, told), ""),
         error=not profile.errors or _is_one(profile.errors, kind),
+        finished=well and _is_one(profile.finished, kind),
     )
 
 

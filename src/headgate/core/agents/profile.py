@@ -88,8 +88,10 @@ class Profile(NamedTuple):
     """Where text is its own word on errors, and no content: see `ERROR_TEXT`."""
     progress: tuple[str, ...] = ()
     """Kinds of events that mean that work goes on."""
+    finished: tuple[str, ...] = ()
+    """Kinds of events, the last of a run, that mean that its work is done."""
     unless: tuple[str, ...] = ()
-    """Paths (`is_error`, or `role=user`) that tell that an event is no progress after all."""
+    """Paths (`is_error`, or `role=user`) that tell that an event is neither of these after all."""
     tools: tuple[Tool, ...] = ()
     polls: tuple[str, ...] = ()
     """Tools that ask again and again by design."""
@@ -117,6 +119,8 @@ class OutputLine(NamedTuple):
     session: str = ""
     error: bool = False
     """Whether it is an event by which the agent tells of its own errors."""
+    finished: bool = False
+    """Whether it tells that the agent's work is done."""
 
 
 GENERIC = Profile("")

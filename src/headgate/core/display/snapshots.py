@@ -11,6 +11,7 @@ from headgate.core.admission.seats import Reason
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import FOREVER, show_duration
 from headgate.core.times import NO_TIME, Ms, Seconds
+from headgate.errors import HeadgateError
 
 JOB, SLOT = "job", "slot"
 """What a piece of work is: a durable job, or a program or a block that waits for its seats itself
@@ -248,6 +249,27 @@ class Queue(NamedTuple):
     total_aside: int = 0
     jobs: tuple[JobStatus, ...] = ()
     """What else is known of those of the running and waiting that are jobs."""
+
+
+class SelectedWork(NamedTuple):
+    """A piece of work that was chosen by what it is for; `state` is as people say it."""
+
+    id: int
+    type: str
+    state: str
+    key: str
+    task: str
+    name: str
+    label: str
+
+
+class CancelOutcome(NamedTuple):
+    """What became of a piece of work that was to be cancelled."""
+
+    id: int
+    outcome: str
+    """`withdrawn`: it is out of the line. `ended`: it ran, and has ended. `failed`: see `error`."""
+    error: HeadgateError | None = None
 
 
 class Event(NamedTuple):

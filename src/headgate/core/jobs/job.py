@@ -40,6 +40,8 @@ class Spec(NamedTuple):
     longest_backoff: Ms = LONGEST_BACKOFF
     grace: Ms | None = None
     terms: Mapping[str, int | bool | None] = {}
+    stdin: str | None = None
+    """What its program can read; bytes that are no text are kept as surrogates."""
 
 
 class Job(NamedTuple):
@@ -83,6 +85,7 @@ class AttemptOutcome(Enum):
     DONE = "its program did what it should"
     FAILED = "its program failed"
     OVERDUE = "it was ended: it held its seats for longer than a pool allows"
+    USED_UP = "it was ended: it took too long, was silent for too long, or made too many calls"
     PARKED = "it came to nothing without a fault of its own: no room upstream, or on the machine"
     LOST = "nobody knows, or its runner was stopped"
     CANCELLED = "it was ended because somebody asked for that"
@@ -146,7 +149,7 @@ def _set(job: Job, effect: Effect, now: Ms) -> Job:  # noqa: C901 - a case for e
         case Effect.FAILURE:
             return job._replace(failures=job.failures + 1)
         case Effect.ESCALATES:
-            return job._replace(key=_higher(load(job.spec), job.key))
+            return job._replace(key=next_model(load(job.spec), job.key))
         case Effect.NEW_SESSION:
             return job._replace(session="")
         case Effect.ADOPTED:
@@ -198,8 +201,8 @@ def sooner(*times: Ms) -> Ms:
     return min((time for time in times if time), default=NO_TIME)
 
 
-def _higher(spec: Spec, key: str) -> str:
-    """The model of the next tier, where a retry is to have one."""
+def next_model(spec: Spec, key: str) -> str:
+    """The model that a retry after a failure takes: of the next tier, where it is to have one."""
     if not spec.escalate or key not in spec.models:
         return key
     return spec.models[min(spec.models.index(key) + 1, len(spec.models) - 1)]

@@ -138,6 +138,7 @@ class JobEvent(Enum):
     ADOPT = "another runner goes on with its program"
     SUCCEED = "its program did what it should"
     TRY_LATER = "its program failed, and it has tries left"
+    GO_ON_LATER = "its program was ended for what it used up, and it has tries left"
     FAIL = "its program failed, or was refused once too often"
     PARK = "upstream had no room for it, or the machine needs some"
     AWAIT_QUOTA = "upstream has said until when its quota is gone, and its pool is closed"
@@ -221,6 +222,9 @@ TRANSITIONS: Mapping[tuple[State, JobEvent], Transition] = {
         Effect.ESCALATES,
         Effect.NEW_SESSION,
         Effect.NO_EXPIRY,
+    ),
+    (State.RUNNING, JobEvent.GO_ON_LATER): _to(
+        State.BACKOFF, Effect.IN_VAIN, Effect.FAILURE, Effect.NO_EXPIRY
     ),
     (State.RUNNING, JobEvent.FAIL): _FAILED,
     (State.RUNNING, JobEvent.PARK): _PARKED,

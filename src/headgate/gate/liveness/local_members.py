@@ -1,7 +1,7 @@
 """The members of a store in memory: gates of this process, which live and die with it."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from headgate.ledger.transaction.rows import Member
 
@@ -65,9 +65,9 @@ class LocalRegistry:
     def end(self, lease: int) -> None:
         """Nobody has to be told."""
 
-    def users(self, member: str) -> list[int]:
-        """No program of its own."""
-        return []
+    def users(self, members: Collection[str]) -> dict[str, list[int]]:
+        """No program of their own."""
+        return {}
 
     def watch(self, member: str) -> int | None:
         """Nobody needs watching here."""

@@ -21,7 +21,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -158,8 +158,8 @@ class PipeRegistry:
             self.forget(self.me)
 
     def forget(self, member: str) -> None:
-        """Remove what a dead member left in the folder."""
-        for kind in ("life", "wake"):
+        """Remove what a dead member left in the folder; `life` last: `_clear_up` looks for that."""
+        for kind in ("wake", "life"):
             with suppress(OSError):  # somebody has put something else there, or shut the folder
                 self._path(member, kind).unlink(missing_ok=True)
         self.marked_programs.pop(member, None)
@@ -170,8 +170,10 @@ class PipeRegistry:
 
         Of many only some are looked at: the next who come look at others.
         """
-        kinds = (".life", ".new")
-        names = [name for name in os.listdir(self.folder) if name.endswith(kinds)]  # noqa: PTH208
+        there = set(os.listdir(self.folder))  # noqa: PTH208 - thousands of names
+        names = [
+            name for name in there if name.endswith((".life", ".new")) or _is_lone(name, there)
+        ]
         start = int.from_bytes(os.urandom(4), "big") % max(1, len(names) - _SOME + 1)
         for path in map(self.folder.joinpath, names[start : start + _SOME]):
             with suppress(OSError):
@@ -227,10 +229,14 @@ class PipeRegistry:
         finally:
             os.close(pipe)
 
-    def users(self, member: str) -> list[int]:
-        """The processes that keep a member alive, other than its own and those who look."""
-        name = f"{member}.life"
-        return [pid for pid in readers({name}).get(name, ()) if pid != os.getpid()]
+    def users(self, members: Collection[str]) -> dict[str, list[int]]:
+        """The processes that keep these members alive, other than this one and those who look."""
+        found = readers({f"{member}.life" for member in members})
+        me = os.getpid()
+        return {
+            name.removesuffix(".life"): [pid for pid in pids if pid != me]
+            for name, pids in found.items()
+        }
 
     def watch(self, member: str) -> int | None:
         """A descriptor on which poll() reports an error once the member has ended."""
@@ -290,6 +296,11 @@ class PipeRegistry:
 
     def _path(self, member: str, kind: str) -> Path:
         return self.folder / f"{member}.{kind}"
+
+
+def _is_lone(name: str, there: Collection[str]) -> bool:
+    """Whether only the `wake` of a member is left: who removed its pipes was killed in between."""
+    return name.endswith(".wake") and f"{name.removesuffix('.wake')}.life" not in there
 
 
 def _writable(path: str) -> int | None:

@@ -7,7 +7,7 @@ both is out of sight.
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -74,15 +74,24 @@ def _marked_by_psutil() -> Iterator[tuple[int, str]]:
 class Users(Protocol):
     """Tells which processes have inherited a member's life."""
 
-    def users(self, member: str) -> list[int]:
-        """The processes that keep a member alive."""
+    def users(self, members: Collection[str]) -> dict[str, list[int]]:
+        """The processes that keep these members alive."""
 
 
 def programs(registry: Users, lease: LeaseRow, mark: str) -> set[int]:
     """All processes that a lease's program still has: by its mark, and by a pipe it inherited."""
-    members = {lease.member, lease.life} - {""}
-    users = {pid for member in members for pid in registry.users(member)}
-    return {*carriers([mark]).get(mark, ()), *users}
+    return programs_of(registry, {mark: lease})[mark]
+
+
+def programs_of(registry: Users, leases: Mapping[str, LeaseRow]) -> dict[str, set[int]]:
+    """The same for several leases, by their marks: all processes are looked at once."""
+    carried = carriers(leases)
+    lives = {mark: {lease.member, lease.life} - {""} for mark, lease in leases.items()}
+    users = registry.users({member for members in lives.values() for member in members})
+    return {
+        mark: {*carried.get(mark, ()), *(pid for one in members for pid in users.get(one, ()))}
+        for mark, members in lives.items()
+    }
 
 
 def end(
@@ -96,8 +105,6 @@ def end(
 
     They are looked for again and again: a program on its way out may start others.
     """
-    from signal import SIGKILL, SIGTERM
-
     deadline = clock() + grace
     asked: set[int] = set()
     while clock() < deadline + patience:
@@ -105,11 +112,29 @@ def end(
         if not pids:
             return True
         forced = clock() >= deadline
-        for pid in sorted(pids if forced else pids - asked):  # parents first, by their numbers
-            _signal(pid, SIGKILL if forced else SIGTERM)
+        ask_to_end(pids if forced else pids - asked, forced=forced)
         asked |= pids
         time.sleep(0.02)
     return not find()
+
+
+def ask_to_end(pids: Iterable[int], *, forced: bool) -> None:
+    """Ask processes to end, or make them. One that is stopped goes on, or it could not hear it."""
+    from signal import SIGKILL, SIGTERM
+
+    for pid in sorted(pids):  # parents first, by their numbers
+        if forced:
+            _signal(pid, SIGKILL)
+        else:
+            _signal(pid, SIGTERM)
+            let_go_on(pid)
+
+
+def let_go_on(pid: int) -> None:
+    """Let a process go on if it is stopped, as by Ctrl-Z."""
+    from signal import SIGCONT
+
+    _signal(pid, SIGCONT)
 
 
 def _signal(pid: int, number: int) -> None:

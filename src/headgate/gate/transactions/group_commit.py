@@ -180,6 +180,10 @@ class Transactor:
         """Holds off this process's transactions."""
         return self._lock
 
+    def at_rest(self) -> AbstractContextManager[Any]:
+        """The same, but without waiting for one that itself waits for another process's to end."""
+        return self.store.at_rest
+
     def check_open(self) -> None:
         """Refuse to work once closed."""
         if self.closed:

@@ -21,6 +21,7 @@ from headgate.core.jobs.job import (
     change,
     dump,
     load,
+    next_model,
     submitted,
 )
 from headgate.core.jobs.states import JobEvent, Place, State
@@ -33,6 +34,8 @@ from headgate.ledger.jobs import waits
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import Attempt, Lane, LeaseRow, Ticket
 
+_BY_ITSELF = {AttemptOutcome.DONE, AttemptOutcome.FAILED, AttemptOutcome.USED_UP}
+"""Outcomes of attempts that nobody has interrupted for the sake of others."""
 _SLOW = Ms(5_000)
 """After which a worker should have started a job."""
 MAX_HOLD = "max_hold"
@@ -208,7 +211,7 @@ def finish(ledger: Ledger, id: int, me: str, end: End) -> bool:
     lease, job = ledger.tx.lease(id), ledger.tx.job(id)
     if lease is None or job is None or lease.member != me or job.state is not State.RUNNING:
         return False
-    by_itself = end.outcome in {AttemptOutcome.DONE, AttemptOutcome.FAILED} and lease.cancel is None
+    by_itself = end.outcome in _BY_ITSELF and lease.cancel is None
     release.give_back(ledger, lease, "released" if by_itself else "ended")
     _close_attempt(ledger, job, end)
     job = job._replace(session=end.session or job.session, exit=end.exit)
@@ -272,15 +275,27 @@ def _conclude(ledger: Ledger, job: Job, end: End) -> None:
         case AttemptOutcome.LOST:
             tell_of(ledger, job, "requeued", end.text)
             stand(ledger, change(job, JobEvent.REQUEUE, ledger.now))
-        case AttemptOutcome.FAILED | AttemptOutcome.OVERDUE if last or job.failures >= spec.retries:
-            end_job(ledger, job, JobEvent.FAIL, why)
-        case AttemptOutcome.FAILED | AttemptOutcome.OVERDUE:
-            _put_aside(ledger, job, JobEvent.TRY_LATER, why)
+        case AttemptOutcome.FAILED | AttemptOutcome.OVERDUE | AttemptOutcome.USED_UP:
+            if last or job.failures >= spec.retries:
+                end_job(ledger, job, JobEvent.FAIL, why)
+            else:
+                _put_aside(ledger, job, _retry(spec, job, end), why)
+
+
+def _retry(spec: Spec, job: Job, end: End) -> JobEvent:
+    """How a job is tried again: it goes on, unless it failed by itself or has another model."""
+    goes_on = end.outcome is not AttemptOutcome.FAILED and _keeps_model(spec, job)
+    return JobEvent.GO_ON_LATER if goes_on else JobEvent.TRY_LATER
 
 
 def _is_closed(ledger: Ledger, key: str) -> bool:
     """Whether a pool of this key is closed, so that nothing starts in it before its time."""
     return any(pool.paused(ledger.now) for pool in ledger.pool_set.of(key))
+
+
+def _keeps_model(spec: Spec, job: Job) -> bool:
+    """Whether another try has the same model: with another it begins anew."""
+    return next_model(spec, job.key) == job.key
 
 
 def _put_aside(ledger: Ledger, job: Job, event: JobEvent, why: Why) -> None:
