@@ -48,15 +48,23 @@ def run(args: Namespace) -> int:
         if args.path:
             print(path)
             return 0
-        try:
-            fd = os.open(path, os.O_RDONLY)
-        except FileNotFoundError:
-            raise UsageError(f"the log of job {id} is gone: {path}") from None
+        fd = _open(id, path)
         try:
             _copy(fd, _start(fd, lines))
         finally:
             os.close(fd)
     return 0
+
+
+def _open(id: int, path: Path) -> int:
+    from headgate.work.log_file import read_log
+
+    try:
+        return read_log(path)
+    except FileNotFoundError:
+        raise UsageError(f"the log of job {id} is gone: {path}") from None
+    except OSError as error:
+        raise UsageError(f"the log of job {id} cannot be read: {path}: {error.strerror}") from None
 
 
 def _path(gate: Gate, id: int, attempt: int) -> Path:
@@ -128,13 +136,13 @@ def _follow(gate: Gate, id: int, lines: int | None) -> int:
         while True:
             job = gate.jobs.status(id)
             for number in range(shown + 1 if shown else job.attempts, job.attempts + 1):
-                if not (path := _path(gate, id, number)).exists():
+                if not os.path.lexists(path := _path(gate, id, number)):
                     continue
                 if fd >= 0:
                     _copy(fd, at)
                     os.close(fd)
                     say(f"attempt {number}")
-                fd = os.open(path, os.O_RDONLY)
+                fd = _open(id, path)
                 at, shown = 0 if shown else _start(fd, lines), number
             if fd >= 0:
                 at = _copy(fd, at)

@@ -33,6 +33,7 @@ class MemoryStore:
 
     instant = True
     far = False
+    shared = False
     folder = None
     schema = 0
 

@@ -31,11 +31,14 @@ from headgate.store.migrate import Layout, layout, migrate
 from headgate.store.schema import Migration, migrations
 from headgate.store.sql_rows import SqlRows
 from headgate.store.sqlite_tables import SQL, SqliteTables
+from headgate.store.trusted_paths import check_trusted, make_file, make_folder
+from headgate.store.urls import SHARED
 from headgate.store.wall_clock import look, open_clock
 
 _PATIENCE = Seconds(30.0)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.05
 """Between two tries, in seconds."""
+_MAKING = Seconds(2.0)
 _CLOCKS_BEGIN = 10**12
 """A wall clock that shows less is of 2001 or before, and was not set."""
 _LATEST_CLOCK = 10**13
@@ -55,12 +58,14 @@ class SqliteStore:
         self,
         path: Path,
         *,
+        shared: bool = False,
         synchronous: str = "FULL",
         clock: Callable[[], int] | None = None,
         steps: Sequence[Migration] = _MIGRATIONS,
     ) -> None:
         self.path = path
-        self.url = f"sqlite://{path}"
+        self.shared = shared
+        self.url = f"sqlite://{path}{SHARED if shared else ''}"
         self.folder: Path = path.with_name(path.name + ".members")
         self._clock = clock
         self._offset = NO_TIME
@@ -75,8 +80,10 @@ class SqliteStore:
                     f"cannot open the store {path}: the folder {path.parent} does not exist; "
                     f"make it first (mkdir -p '{path.parent}')"
                 )
-            if not path.exists():
-                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            if not shared:
+                check_trusted(path)
+            if not make_file(path, shared=shared):
+                self._refuse_emptied()
             if not os.access(
                 path, os.R_OK | os.W_OK
             ):  # SQLite would leave read-only files beside it
@@ -92,7 +99,9 @@ class SqliteStore:
             self._run(f"PRAGMA synchronous={synchronous}").fetchall()
             self._rows = SqlRows(self.make_tables(self._run))
             self._migrate()
-            self.folder.mkdir(mode=0o700, exist_ok=True)
+            make_folder(self.folder, shared=shared)
+            if not shared:
+                check_trusted(path)  # again: what SQLite has opened was made before, or by it
 
     def now(self) -> Ms:
         """Milliseconds on a clock that all processes of this boot agree on."""
@@ -145,14 +154,34 @@ class SqliteStore:
     def _same_file(self) -> None:
         """Fail if the path names another file now: two files would double every limit."""
         try:
-            same = os.stat(self.path).st_ino == self._inode  # noqa: PTH116 - hot
+            seen = os.stat(self.path)  # noqa: PTH116 - hot
         except FileNotFoundError:
-            same = False
-        if not same:
+            seen = None
+        if seen is not None and not seen.st_size:
+            raise self._emptied()
+        if seen is None or seen.st_ino != self._inode:
             raise StoreReplacedError(
                 f"the store {self.path} was removed or replaced while in use; "
                 "what runs goes on, restart this process to use the file that is there now"
             )
+
+    def _refuse_emptied(self) -> None:
+        """Fail if there is nothing in a file that was a store: it would become another, empty one.
+
+        Who makes a new store where one was removed takes a moment to write into it.
+        """
+        deadline = time.monotonic() + _MAKING
+        while self.folder.is_dir() and not self.path.stat().st_size:
+            if time.monotonic() > deadline:
+                raise self._emptied()
+            time.sleep(0.01)
+
+    def _emptied(self) -> StoreCorruptError:
+        return StoreCorruptError(
+            f"the store {self.path} was emptied: the file has no bytes, and {self.folder} shows "
+            "that it was in use. Put a copy back, or begin anew (what was in line is lost): "
+            f"mv '{self.path}' '{self.path}.damaged'"
+        )
 
     def _migrate(self) -> None:
         found = layout(self._run)

@@ -22,7 +22,7 @@ from headgate.core.answers.signals import Signal
 from headgate.core.jobs.job import AttemptOutcome, End, command, exit_text, load
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
-from headgate.errors import HeadgateError, HoldExpiredError
+from headgate.errors import HeadgateError, HoldExpiredError, StoreUntrustedError
 from headgate.gate import Gate, Lease
 from headgate.gate.liveness.preload_modules import PACKAGES, preload
 from headgate.gate.liveness.process_marks import MARK, carriers, end, family
@@ -136,9 +136,11 @@ class Runner:
         spec = load(job.spec)
         path = log_path(self._gate.jobs.folder, job.id, job.attempts)
         try:
+            self._gate.jobs.make_folder()
             log = open_log(path)
-        except OSError as error:
-            text = f"cannot write its log {path}: {error.strerror}"
+        except (OSError, StoreUntrustedError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            text = f"cannot write its log {path}: {why}"
             return End(AttemptOutcome.FAILED, "no_log", fit_to_show(text))
         _redirect(log)
         profile = find(spec.argv, self._gate.profiles())
