@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from headgate.core.jobs.job import Spec
 
 _LOOK = Seconds(0.25)
+_READING = Seconds(1.0)
+"""For how long a runner reads without looking whether the program must be ended."""
 _ECHO = Ms(10_000)
 """Milliseconds for which an agent that only repeats itself is not reported again."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
@@ -214,7 +216,11 @@ class Runner:
         """Read what is new in the log; what it says about capacity is told at once."""
         trim(watch.log, watch.log_size)
         agent_watch, before = watch.agent_watch, watch.agent_watch.session
-        for line in watch.tail.lines(to_end=to_end):
+        lines, deadline = watch.tail.lines(to_end=to_end), time.monotonic() + _READING
+        for number, line in enumerate(lines):
+            if not to_end and time.monotonic() > deadline:  # somebody may want it to end
+                watch.tail.put_back(lines[number:])
+                break
             found = agent_watch.feed(line, _now(), Seconds(time.time()))
             if found is not None and self._says_more(taken, found):
                 taken.lease.tell(found)

@@ -69,6 +69,7 @@ class Tail:
         self._fd = read_log(path)
         self._at = 0
         self._rest = b""
+        self._put_back: list[str] = []
 
     def close(self) -> None:
         """Let go of the file."""
@@ -80,6 +81,14 @@ class Tail:
 
     def lines(self, *, to_end: bool = False) -> list[str]:
         """The lines since last time; at the end also one that was not completed."""
+        again, self._put_back = self._put_back, []
+        return again if again and not to_end else [*again, *self._new_lines(to_end=to_end)]
+
+    def put_back(self, lines: list[str]) -> None:
+        """Have lines read again next time, before any others."""
+        self._put_back = lines
+
+    def _new_lines(self, *, to_end: bool) -> list[str]:
         size = self.size()
         if size < self._at:  # somebody has emptied it
             self._at, self._rest = 0, b""
