@@ -18,23 +18,8 @@ from headgate.errors import UsageError
 from headgate.store import open_store
 from headgate.store.sqlite import SqliteStore
 from headgate.store.urls import file_of
+from tests.other_user import NOBODY, needs_root, run_as
 from tests.support import Program
-
-NOBODY = 65534
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0, reason="NOT TESTED: becoming another user needs root"
-)
-AS_NOBODY = """
-# Loaded while the interpreter's own files can be read.
-import ctypes, difflib, grp, json, os, psutil, pwd, shlex, sys, tomllib
-from headgate.cli import main
-from headgate.gate.liveness.preload_modules import preload
-preload(("cli", "config", "core", "gate", "ledger", "runner", "store", "work"))
-from headgate.config.profiles import _builtin
-_builtin()
-os.setgroups([]), os.setgid(65534), os.setuid(65534), os.umask(0o022), os.chdir("/")
-sys.exit(main(sys.argv[1:]))
-"""
 
 
 @pytest.fixture
@@ -58,15 +43,7 @@ def path(folder: Path) -> Path:
 
 def as_nobody(*words: str) -> subprocess.CompletedProcess[str]:
     """Run a verb as another user who has no home."""
-    env = {"XDG_CONFIG_HOME": "/nowhere", "XDG_STATE_HOME": "/nowhere", "PATH": os.defpath}
-    return subprocess.run(
-        [sys.executable, "-c", AS_NOBODY, *words],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    return run_as(NOBODY, *words, XDG_CONFIG_HOME="/nowhere", XDG_STATE_HOME="/nowhere")
 
 
 PARTS: dict[str, Callable[[Path], Path]] = {

@@ -15,14 +15,26 @@ _SHARED: dict[str, Store] = {}
 def default_url() -> str:
     """HEADGATE_STORE, or a file under the XDG state folder."""
     given = os.environ.get("HEADGATE_STORE", "").strip()
-    return given or f"sqlite://{state_folder() / 'headgate.db'}"
+    if given:
+        return given
+    folder = state_folder()
+    if folder is None:
+        raise StoreUnavailableError(
+            f"cannot tell where to keep the store: HOME is not set, and the user {os.geteuid()} "
+            "has no home in the list of users; set HEADGATE_STORE=sqlite:///path/to/file, or HOME"
+        )
+    return f"sqlite://{folder / 'headgate.db'}"
 
 
-def state_folder() -> Path:
-    """The folder for headgate's state when nobody names another."""
+def state_folder() -> Path | None:
+    """The folder for headgate's state when nobody names another; None if there is no home."""
     base = os.environ.get("XDG_STATE_HOME", "")
-    home = Path(base) if base.startswith("/") else Path.home() / ".local" / "state"
-    return home / "headgate"
+    if base.startswith("/"):
+        return Path(base, "headgate")
+    try:
+        return Path.home() / ".local" / "state" / "headgate"
+    except RuntimeError:
+        return None
 
 
 def open_store(url: str | None = None) -> Store:
@@ -54,9 +66,9 @@ def open_store(url: str | None = None) -> Store:
 def _make(path: Path, *, shared: bool) -> None:
     """Make the state folder, for its owner alone, and so whatever is missing on the way to it."""
     folder = path.parent
-    if not shared:
-        check_folder(folder)
     try:
+        if not shared:
+            check_folder(folder)
         for one in (*reversed(folder.parents), folder):
             if not one.is_dir():
                 one.mkdir(mode=0o700, exist_ok=True)

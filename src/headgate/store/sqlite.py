@@ -267,6 +267,12 @@ class SqliteStore:
             yield
         except apsw.Error as error:
             raise self._explain(error) from error
+        except UnicodeDecodeError as error:
+            raise StoreCorruptError(
+                f"the store {self.path} is damaged: a text in it is none any more ({error}); "
+                "put a copy back, or begin anew (what was in line is lost): "
+                f"mv '{self.path}' '{self.path}.damaged'"
+            ) from error
         except OSError as error:
             raise StoreUnavailableError(
                 f"cannot use the store {self.path}: {error.strerror}"

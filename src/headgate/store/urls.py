@@ -44,4 +44,17 @@ def file_of(url: str) -> tuple[Path, bool] | None:
         raise UsageError(f"bad store {show_url(url)}: expected an absolute path, sqlite:///path")
     if not Path(path).name:
         raise UsageError(f"bad store {show_url(url)}: expected the path of a file, sqlite:///path")
+    if "\0" in path or not _is_utf8(path):
+        raise UsageError(
+            f"bad store {show_url(url)}: SQLite opens only files whose path is UTF-8 without NUL; "
+            "name another"
+        )
     return Path(path), value == "true"
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

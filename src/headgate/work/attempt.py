@@ -19,7 +19,14 @@ from headgate.core.admission.setting_precedence import parse_view
 from headgate.core.agents.agent_watch import AgentWatch, RunLimits, WatchVerdict, fit_to_show
 from headgate.core.agents.find_profile import Profile, find, resume, session
 from headgate.core.answers.signals import Signal
-from headgate.core.jobs.job import AttemptOutcome, End, command, exit_text, load
+from headgate.core.jobs.job import (
+    UNREADABLE,
+    AttemptOutcome,
+    End,
+    command,
+    exit_text,
+    load,
+)
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
 from headgate.errors import HeadgateError, HoldExpiredError, StoreUntrustedError
@@ -136,6 +143,9 @@ class Runner:
     def _attempt(self, taken: Taken) -> End:
         job, lease = taken
         spec = load(job.spec)
+        if spec is UNREADABLE:
+            text = "what it was submitted with is damaged in the store; submit it again"
+            return End(AttemptOutcome.FAILED, "damaged", text)
         path = log_path(self._gate.jobs.folder, job.id, job.attempts)
         try:
             self._gate.jobs.make_folder()
@@ -179,7 +189,9 @@ class Runner:
     def _make_agent_watch(
         self, spec: "Spec", profile: Profile, key: str, age: Ms = NO_TIME
     ) -> AgentWatch:
-        said: dict[str, Any] = dict(spec.terms)
+        said: dict[str, Any] = {
+            name: value for name, value in spec.terms.items() if name in RunLimits._fields
+        }
         limits: RunLimits = self._gate.job_policy.limits._replace(**said)
         agent_watch = AgentWatch(
             profile=profile,
