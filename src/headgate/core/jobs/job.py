@@ -130,6 +130,11 @@ def change(job: Job, event: JobEvent, now: Ms, why: Why = _NOTHING) -> Job:
     return _timed(_with_reason(job, why), now)
 
 
+def in_line(job: Job) -> Job:
+    """A job that had a ticket. It was queued; if it is held, the word in its row was damaged."""
+    return job._replace(state=State.QUEUED) if job.state is State.HELD else job
+
+
 def _set(job: Job, effect: Effect, now: Ms) -> Job:  # noqa: C901 - a case for each effect
     match effect:
         case Effect.EXPIRY_BEGINS:

@@ -20,6 +20,7 @@ from headgate.core.jobs.job import (
     Why,
     change,
     dump,
+    in_line,
     load,
     submitted,
 )
@@ -157,9 +158,7 @@ def granted(ledger: Ledger, id: int) -> None:
     """Note that a job has its seats: it is started as soon as its worker gets to it."""
     job = ledger.tx.job(id)
     if job is not None:
-        if job.state is State.HELD:  # it had a ticket, so the word in its row was damaged
-            job = job._replace(state=State.QUEUED)
-        ledger.tx.change_job(change(job, JobEvent.GRANT, ledger.now))
+        ledger.tx.change_job(change(in_line(job), JobEvent.GRANT, ledger.now))
 
 
 def begin(ledger: Ledger, id: int, worker: str, me: str) -> Job | None:
