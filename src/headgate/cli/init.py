@@ -8,6 +8,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from headgate.cli.shared import terminal
 from headgate.cli.shared.open_gate import say
 from headgate.cli.shared.service_files import KINDS, make, this_headgate, usual
 from headgate.config import default_path
@@ -76,7 +77,7 @@ def _put(path: Path, text: str, *, force: bool, again: str) -> None:
         _write(path, text, force=force, again=again)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
-    print(path, flush=True)
+    terminal.show_path(path)
 
 
 def _path(said: str | None) -> Path:
