@@ -155,7 +155,7 @@ def test_a_flood_of_output_is_dropped() -> None:
     script = (
         "head -c 9000000 /dev/zero; head -c 9000000 /dev/zero >&2; echo >&2; echo end >&2; exit 1"
     )
-    assert send(hook(script), FAILED, "d") == DeliveryFailed("exit 1: end")
+    assert send(hook(script), FAILED, "d") == DeliveryFailed("exit 1", said="end")
 
 
 def test_a_hanging_command_is_killed_with_all_it_started(tmp_path: Path) -> None:

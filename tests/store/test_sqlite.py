@@ -572,6 +572,22 @@ def mount(folder: Path, options: str) -> None:
         pytest.skip(f"NOT TESTED: cannot mount a file system here: {done.stderr.strip()}")
 
 
+@pytest.mark.parametrize("free", [0, 4, 8, 16, 28, 36, 48, 64, 96])
+def test_a_full_disk_is_told_before_the_first_use(small_disk: Path, free: int) -> None:
+    """However far a new store gets; with room it is made, also where one was before."""
+    path = small_disk / "rows.db"
+    Path(f"{path}.members").mkdir(mode=0o700)
+    ballast = small_disk / "ballast"
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
+    os.truncate(ballast, ballast.stat().st_size - free * 1024)
+    with pytest.raises(StoreFullError, match="its disk is full; free some space"):
+        SqliteStore(path)
+    ballast.unlink()
+    SqliteStore(path).close()
+
+
 class Disk:
     """A store whose space can be used up and freed."""
 

@@ -17,19 +17,16 @@ from headgate.core.stored_text.formats import whole
 from headgate.core.times import NO_TIME, Ms, Seconds
 from headgate.core.wall_clock import NOTE, WallClock, has_news, read
 from headgate.errors import (
-    StoreCorruptError,
-    StoreError,
-    StoreFullError,
     StoreReplacedError,
     StoreTooNewError,
     StoreUnavailableError,
 )
 from headgate.ledger.transaction.rows import EventRow
-from headgate.store.lock_holder import describe_holder
 from headgate.store.machine_and_clock import machine_id, uptime_ms, wall_ms
 from headgate.store.migrate import Layout, layout, migrate
 from headgate.store.schema import Migration, migrations
 from headgate.store.sql_rows import SqlRows
+from headgate.store.sqlite_errors import emptied, explain
 from headgate.store.sqlite_tables import SQL, SqliteTables
 from headgate.store.trusted_paths import check_trusted, make_file, make_folder
 from headgate.store.urls import SHARED
@@ -82,7 +79,8 @@ class SqliteStore:
                 )
             if not shared:
                 check_trusted(path)
-            if not make_file(path, shared=shared):
+            made = make_file(path, shared=shared)
+            if not made:
                 self._refuse_emptied()
             if not os.access(
                 path, os.R_OK | os.W_OK
@@ -91,17 +89,25 @@ class SqliteStore:
                     f"the store {path} cannot be opened for writing; "
                     "check the permissions of the file and of its folder"
                 )
-            self._db = apsw.Connection(str(path))
-            self._inode = os.stat(path).st_ino  # noqa: PTH116 - the hot path below compares it
-            self._db.set_busy_handler(self._wait_for_lock)
-            self._run = self._db.cursor().execute
-            self._use_wal()
-            self._run(f"PRAGMA synchronous={synchronous}").fetchall()
-            self._rows = SqlRows(self.make_tables(self._run))
-            self._migrate()
+            try:
+                self._connect(synchronous)
+            except BaseException:
+                if made and not path.stat().st_size:
+                    path.unlink()  # the next who comes would take it for one that was emptied
+                raise
             make_folder(self.folder, shared=shared)
             if not shared:
                 check_trusted(path)  # again: what SQLite has opened was made before, or by it
+
+    def _connect(self, synchronous: str) -> None:
+        self._db = apsw.Connection(str(self.path))
+        self._inode = os.stat(self.path).st_ino  # noqa: PTH116 - the hot path below compares it
+        self._db.set_busy_handler(self._wait_for_lock)
+        self._run = self._db.cursor().execute
+        self._use_wal()
+        self._run(f"PRAGMA synchronous={synchronous}").fetchall()
+        self._rows = SqlRows(self.make_tables(self._run))
+        self._migrate()
 
     def now(self) -> Ms:
         """Milliseconds on a clock that all processes of this boot agree on."""
@@ -158,7 +164,7 @@ class SqliteStore:
         except FileNotFoundError:
             seen = None
         if seen is not None and not seen.st_size:
-            raise self._emptied()
+            raise emptied(self.path, self.folder)
         if seen is None or seen.st_ino != self._inode:
             raise StoreReplacedError(
                 f"the store {self.path} was removed or replaced while in use; "
@@ -173,15 +179,8 @@ class SqliteStore:
         deadline = time.monotonic() + _MAKING
         while self.folder.is_dir() and not self.path.stat().st_size:
             if time.monotonic() > deadline:
-                raise self._emptied()
+                raise emptied(self.path, self.folder)
             time.sleep(0.01)
-
-    def _emptied(self) -> StoreCorruptError:
-        return StoreCorruptError(
-            f"the store {self.path} was emptied: the file has no bytes, and {self.folder} shows "
-            "that it was in use. Put a copy back, or begin anew (what was in line is lost): "
-            f"mv '{self.path}' '{self.path}.damaged'"
-        )
 
     def _migrate(self) -> None:
         found = layout(self._run)
@@ -265,45 +264,9 @@ class SqliteStore:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except apsw.Error as error:
-            raise self._explain(error) from error
-        except UnicodeDecodeError as error:
-            raise StoreCorruptError(
-                f"the store {self.path} is damaged: a text in it is none any more ({error}); "
-                "put a copy back, or begin anew (what was in line is lost): "
-                f"mv '{self.path}' '{self.path}.damaged'"
-            ) from error
-        except OSError as error:
-            raise StoreUnavailableError(
-                f"cannot use the store {self.path}: {error.strerror}"
-            ) from error
-
-    def _explain(self, error: apsw.Error) -> StoreError:
-        where = f"the store {self.path}"
-        match error:
-            case apsw.FullError():
-                return StoreFullError(
-                    f"{where} cannot be written: its disk is full; free some space "
-                    "(nothing was granted or lost, what runs goes on)"
-                )
-            case apsw.CorruptError() | apsw.NotADBError():
-                return StoreCorruptError(
-                    f"{where} is damaged or is no SQLite file ({error}); move it away "
-                    f"(mv '{self.path}' '{self.path}.damaged') and start again"
-                )
-            case apsw.BusyError() | apsw.LockedError():
-                unknown = f"another program; find it with: lsof '{self.path}'"
-                return StoreUnavailableError(
-                    f"{where} has not been free for {_PATIENCE:.0f}s: it is locked by "
-                    f"{describe_holder(self.path) or unknown}"
-                )
-            case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.CantOpenError():
-                return StoreUnavailableError(
-                    f"{where} cannot be opened for writing ({error}); "
-                    "check the permissions of the file and of its folder"
-                )
-            case _:
-                return StoreError(f"{where} failed: {type(error).__name__}: {error}")
+        except (apsw.Error, OSError, UnicodeDecodeError) as error:
+            db = getattr(self, "_db", None)  # it may be what could not be made
+            raise explain(error, self.path, db, _PATIENCE) from error
 
 
 def _offset(text: str) -> Ms | None:
