@@ -18,7 +18,7 @@ from headgate.errors import UsageError
 from headgate.store import open_store
 from headgate.store.sqlite import SqliteStore
 from headgate.store.urls import file_of
-from tests.other_user import NOBODY, needs_root, run_as
+from tests.other_user import NO_ENTRY, NOBODY, needs_root, run_as
 from tests.support import Program
 
 
@@ -147,6 +147,10 @@ def test_links_of_ones_own_are_followed(folder: Path, path: Path) -> None:
     new.symlink_to("deep/new.db")
     SqliteStore(new).close()
     assert stat.S_IMODE((folder / "deep" / "new.db").stat().st_mode) == 0o600
+    path.parent.chmod(0o1777)  # as /tmp, where nothing is so far
+    later = folder / "later.db"
+    later.symlink_to(path.parent / "later.db")
+    SqliteStore(later).close()
     path.parent.chmod(0o777)
     assert f"{path.parent} (owner" in refused(link)
 
@@ -160,6 +164,43 @@ def test_a_folder_of_roots_is_no_obstacle(folder: Path) -> None:
     done = as_nobody("--store", f"sqlite://{own}/s.db", "status")
     assert done.returncode == 0, done.stderr
     assert "belongs to nobody" in refused(own / "s.db")
+
+
+IN_A_SANDBOX = """
+import ctypes, grp, os, pwd, shlex, sys  # while the interpreter's own files can be read
+from pathlib import Path
+from headgate.store.sqlite import SqliteStore
+import headgate.store.wall_clock
+user = int(sys.argv[2])
+os.setgroups([]), os.setgid(user), os.setuid(user)
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(4, 1, 0, 0, 0)
+if libc.unshare(0x10000000):
+    sys.exit(f"NOT TESTED: no user namespace: {os.strerror(ctypes.get_errno())}")
+for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1")):
+    Path("/proc/self", name).write_text(text)
+print(os.stat("/").st_uid)
+SqliteStore(Path(sys.argv[1])).close()
+"""
+
+
+@needs_root
+@pytest.mark.skipif(sys.platform != "linux", reason="NOT TESTED: no user namespaces here")
+def test_a_sandbox_in_which_root_has_no_number_is_no_obstacle(folder: Path) -> None:
+    """Where folders of root's seem to be the overflow user's; other users' stay others'."""
+    own = folder / "own"
+    own.mkdir(mode=0o700)
+    os.chown(own, NO_ENTRY, NO_ENTRY)
+    argv = [sys.executable, "-c", IN_A_SANDBOX, str(own / "s.db"), str(NO_ENTRY)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if "NOT TESTED" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert (done.returncode, done.stdout) == (0, "65534\n"), done.stderr
+    os.chown(own, NOBODY, NOBODY)
+    os.chown(own / "s.db", NOBODY, NOBODY)
+    own.chmod(0o755)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert "belongs to nobody" in done.stderr
 
 
 @needs_root

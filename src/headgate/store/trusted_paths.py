@@ -53,7 +53,11 @@ def make_folder(folder: Path, *, shared: bool) -> None:
             _check(folder, store)
         return
     if shared:
-        _open_up(folder, mode, store)
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            _open_up(fd, mode, store)
+        finally:
+            os.close(fd)
 
 
 def make_file(path: Path, *, shared: bool) -> bool:
@@ -64,28 +68,34 @@ def make_file(path: Path, *, shared: bool) -> bool:
     real = Path(os.path.realpath(path))
     mode = real.parent.stat().st_mode & 0o666 if shared else 0o600
     try:
-        os.close(os.open(real, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode))
+        fd = os.open(real, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode)
     except FileExistsError:
         return False
-    if shared:
-        _open_up(real, mode, real.parent)
+    try:
+        if shared:
+            _open_up(fd, mode, real.parent)
+    finally:
+        os.close(fd)
     return True
 
 
-def open_as_its_folder(path: Path) -> None:
+def open_as_its_folder(fd: int, folder: Path) -> None:
     """Open a file of ours to those to whom its folder is open: nobody else, if not shared."""
-    mode = path.parent.stat().st_mode & 0o666
+    mode = folder.stat().st_mode & 0o666
     if mode & 0o066:
-        _open_up(path, mode, path.parent)
+        _open_up(fd, mode, folder)
 
 
-def _open_up(path: Path, mode: int, like: Path) -> None:
-    """Give what we have just made a mode, whatever our umask, and its folder's group if we may."""
+def _open_up(fd: int, mode: int, like: Path) -> None:
+    """Give what we have just made a mode, whatever our umask, and its folder's group if we may.
+
+    By its descriptor: others may have put something else under its name by now.
+    """
     try:
-        os.chown(path, -1, like.stat().st_gid)
+        os.fchown(fd, -1, like.stat().st_gid)
     except PermissionError:
         mode &= 0o707  # our group has nothing to do with it
-    path.chmod(mode)
+    os.fchmod(fd, mode)
 
 
 def _check(path: Path, store: Path) -> None:
@@ -97,10 +107,12 @@ def _check(path: Path, store: Path) -> None:
     if stat.S_ISLNK(seen.st_mode):
         if seen.st_uid != os.geteuid():
             raise _foreign(last, seen, store)
-        *way, (last, seen) = _on_the_way(path)
+        way = list(_on_the_way(path))
+        if os.path.exists(path):  # noqa: PTH110 - else it leads to nothing so far
+            last, seen = way.pop()
         for one, found in way:
             _check_on_the_way(one, found, store)
-        if stat.S_ISLNK(seen.st_mode):  # it leads to nothing so far
+        if stat.S_ISLNK(seen.st_mode):
             return
     if seen.st_uid != os.geteuid():
         raise _foreign(last, seen, store)

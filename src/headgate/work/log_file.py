@@ -39,7 +39,7 @@ def open_log(path: Path) -> int:
         os.close(fd)
         raise OSError(errno.EMLINK, "the file has another name too", str(path))
     with suppress(PermissionError):  # another user has made it, in a shared store
-        open_as_its_folder(path)
+        open_as_its_folder(fd, path.parent)
     return fd
 
 

@@ -96,9 +96,9 @@ class PipeRegistry:
         os.mkfifo(new, 0o600)
         fd = -1
         try:
-            if self._shared:
-                open_as_its_folder(new)
             fd = os.open(new, _MODES[kind])
+            if self._shared:
+                open_as_its_folder(fd, self.folder)
             if kind == "life":
                 for lease in (*self._begun, begun_leases.TELLS):
                     begun_leases.mark(fd, lease)
