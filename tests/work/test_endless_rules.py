@@ -1,5 +1,7 @@
 """Rules that would never end, in jobs that have to: by `max_runtime`, and by `cancel`."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.core.test_user_patterns import ENDLESS
@@ -24,7 +26,9 @@ def test_a_rule_that_would_never_end_keeps_no_job(box: JobBox, how: str) -> None
     id = box.submit("--retries", "0", *limits, "--", "python3", "-c", TALK)
     if how == "cancel":
         box.until_state(id, "running")
-        until(lambda: len(box.log(id)) > 20 * 8_000)  # the runner has begun to read by then
+        log = Path(f"{box.path}.logs", f"{id}.1.log")
+        until(log.exists)
+        until(lambda: log.stat().st_size > 20 * 8_000)  # the runner has begun to read by then
         box.headgate("cancel", str(id), "--grace", "5s")
     state = box.until_state(id, "failed", "cancelled")
     assert (state, box.job(id)["code"]) in {("failed", "max_runtime"), ("cancelled", "cancelled")}
