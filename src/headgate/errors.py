@@ -12,7 +12,8 @@ HeadgateError
 ├── InternalError         headgate contradicts itself: a mistake in its own code
 └── StoreError            the store did not answer as it must; nothing was granted
     ├── StoreUnavailableError   missing folder, no permission, read-only, locked for too long
-    │   └── StoreReplacedError  the file was removed or replaced while in use
+    │   ├── StoreReplacedError  the file was removed or replaced while in use
+    │   └── StoreUntrustedError another user owns it, or can write it
     ├── StoreFullError          no space left to write
     ├── StoreCorruptError       the file is damaged, or is no headgate store
     ├── StoreTooNewError        written by a newer headgate
@@ -81,6 +82,10 @@ class StoreUnavailableError(StoreError):
 
 class StoreReplacedError(StoreUnavailableError):
     """The store's file is not the one that was opened."""
+
+
+class StoreUntrustedError(StoreUnavailableError):
+    """Somebody else can write the store, and so have commands run as this user."""
 
 
 class StoreFullError(StoreError):

@@ -67,7 +67,7 @@ def test_the_last_lines(
     fd = os.open(path, os.O_RDONLY)
     try:
         start = logs._start(fd, int(lines))
-        logs._copy(fd, start)
+        logs._copy(fd, start, logs._output())
     finally:
         os.close(fd)
     assert capfdbinary.readouterr().out.decode() == expected
@@ -82,12 +82,12 @@ def test_holes_are_left_out(tmp_path: Path, capfdbinary: pytest.CaptureFixture[b
         file.write(b"\nsecond\nthird\n")
     fd = os.open(path, os.O_RDONLY)
     try:
-        assert logs._copy(fd, 0) == 2**26 + 14
+        assert logs._copy(fd, 0, logs._output()) == 2**26 + 14
         said = capfdbinary.readouterr()
         assert said.out.replace(b"b" * 4090 + b"\n", b"").split() == [b"first", b"second", b"third"]
         assert b"\0" not in said.out
         assert b"bytes are left out here" in said.err
-        logs._copy(fd, logs._start(fd, 1))
+        logs._copy(fd, logs._start(fd, 1), logs._output())
         assert capfdbinary.readouterr() == (b"third\n", b"")
         assert logs._start(fd, 10) == 0
     finally:

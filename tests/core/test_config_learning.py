@@ -253,23 +253,21 @@ def test_rules_for_answers() -> None:
         ),
         (
             "observe = [{ process = '(' }]",
-            (
-                'observe: entry 1: process: found "(" '
-                f"(missing ), unterminated subpattern at position 0), {PROCESS}"
-            ),
+            (f'observe: entry 1: process: found "(" (missing ): (), {PROCESS}'),
         ),
         (
             "observe = [{ process = 'a{99999999999999999999}' }]",
             (
                 'observe: entry 1: process: found "a{99999999999999999999}" '
-                f"(the repetition number is too large), {PROCESS}"
+                "(repetition size; at most 1000 repetitions are allowed, nested ones multiplied), "
+                f"{PROCESS}"
             ),
         ),
         (
             f"observe = [{{ process = '{'(' * 499}{')' * 499}' }}]",
             (
-                f'observe: entry 1: process: found "{"(" * 30}…{")" * 30}" (nested too deeply), '
-                f"{PROCESS}"
+                f'observe: entry 1: process: found "{"(" * 30}…{")" * 30}", '
+                f"which is in every command line; {PROCESS}"
             ),
         ),
         ("observe = [{ process = '' }]", f'observe: entry 1: process: found "", {PROCESS}'),
@@ -662,7 +660,7 @@ def test_the_edges_of_what_is_sensible_pass_in_silence() -> None:
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     "pattern",
-    ["(" * 80 + ".*" + ")*" * 80 + "x", "(?:){4294967294}", "(x+x+)+y"],
+    ["(" * 80 + ".*" + ")*" * 80 + "x", "(?:x){900}", "(x+x+)+y"],
 )
 def test_a_pattern_that_searches_for_ever_does_not_hold_up_the_file(pattern: str) -> None:
     """To check a pattern costs nothing, whatever to use it would cost."""

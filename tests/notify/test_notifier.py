@@ -152,6 +152,21 @@ def test_after_its_tries_an_event_is_given_up(
     assert failures(gate) == ["web: gave up on paused: 127.0.0.1 answered 500 after 3 tries"]
 
 
+def test_what_a_hook_says_gets_into_no_event(box: Box, desk: Desk, failures: Failures) -> None:
+    """Its stderr may hold a secret that looks like none; only the exit code is told."""
+    command = "echo 'curl: https://hooks.example.com/services/correct-horse' >&2; exit 22"
+    box.config(desk.target(name="hook", command=command, tries=1))
+    gate = box.gate()
+    with desk.delivering(gate, "hook"):
+        happen(gate, "a")
+        until(lambda: failures(gate))
+    text = "hook: gave up on paused: exit 22; headgate notify test shows what it says"
+    assert failures(gate) == [text]
+    assert b"correct-horse" not in b"".join(
+        one.read_bytes() for one in box.folder.glob("s.db*") if one.is_file()
+    )
+
+
 def test_two_that_fail_come_to_an_end(box: Box, desk: Desk, failures: Failures) -> None:
     """Failures are told to others, never to the one that failed, and not failures of that."""
     box.config(

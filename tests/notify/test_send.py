@@ -129,18 +129,19 @@ def test_a_command_knows_what_happened_without_reading(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "script, why",
+    "script, why, said",
     [
-        ("exit 3", "exit 3"),
-        ("echo one >&2; echo 'no such room' >&2; exit 3", "exit 3: no such room"),
-        (r"printf 'a\033[31mb\000' >&2; exit 1", "exit 1: a [31mb"),
-        ("echo token sk-ant-abcdef0123456789 >&2; exit 1", "exit 1: token (hidden)"),
-        ("kill -9 $$", "killed by signal 9"),
+        ("exit 3", "exit 3", ""),
+        ("echo one >&2; echo 'no such room' >&2; exit 3", "exit 3", "no such room"),
+        (r"printf 'a\033[31mb\000' >&2; exit 1", "exit 1", "a [31mb"),
+        ("echo token sk-ant-abcdef0123456789 >&2; exit 1", "exit 1", "token (hidden)"),
+        ("kill -9 $$", "killed by signal 9", ""),
     ],
 )
-def test_a_failed_command_says_why(script: str, why: str) -> None:
-    """The exit code and the last line of stderr, without what may be a key, are the reason."""
-    assert send(hook(script), FAILED, "d") == DeliveryFailed(why)
+def test_a_failed_command_says_why(script: str, why: str, said: str) -> None:
+    """The exit code is the reason; the last line of stderr is for whoever tries it out."""
+    assert send(hook(script), FAILED, "d") == DeliveryFailed(why, said=said)
+    assert try_out(hook(script)) == (f"{why}: {said}" if said else why)
 
 
 def test_a_missing_command_is_a_failure() -> None:
@@ -154,7 +155,7 @@ def test_a_flood_of_output_is_dropped() -> None:
     script = (
         "head -c 9000000 /dev/zero; head -c 9000000 /dev/zero >&2; echo >&2; echo end >&2; exit 1"
     )
-    assert send(hook(script), FAILED, "d") == DeliveryFailed("exit 1: end")
+    assert send(hook(script), FAILED, "d") == DeliveryFailed("exit 1", said="end")
 
 
 def test_a_hanging_command_is_killed_with_all_it_started(tmp_path: Path) -> None:

@@ -362,6 +362,39 @@ def closed_store(path: Path) -> None:
     assert not path.with_name("rows.db-wal").exists()
 
 
+def test_a_store_that_was_emptied_is_no_new_one(path: Path) -> None:
+    """Who opens it and who has it open are told, also if SQLite's own files are gone."""
+    use(path)
+    in_use = SqliteStore(path)
+    os.truncate(path, 0)
+    with pytest.raises(StoreCorruptError, match="was emptied"), in_use.transaction(write=True):
+        pass
+    with pytest.raises(StoreCorruptError, match=f"{path}.members shows that it was in use"):
+        SqliteStore(path)
+    in_use.close()
+    for end in ("-wal", "-shm"):
+        Path(f"{path}{end}").unlink(missing_ok=True)
+    with pytest.raises(StoreCorruptError) as caught:
+        SqliteStore(path)
+    assert not path.stat().st_size
+    advice = re.search(r"mv '.+?' '.+?'", str(caught.value))
+    assert advice
+    subprocess.run(["sh", "-c", advice[0]], check=True)
+    SqliteStore(path).close()
+
+
+def test_many_may_make_a_store_anew_where_one_was_removed(path: Path) -> None:
+    """The folder of the old one is there, and the file of the new one empty for a moment."""
+    use(path)
+    for _ in range(5):
+        for one in path.parent.glob("rows.db*"):
+            one.unlink() if one.is_file() else None
+        script = "import sys; from headgate.store import open_store; open_store(sys.argv[1])"
+        argv = [sys.executable, "-c", script, f"sqlite://{path}"]
+        started = [subprocess.Popen(argv) for _ in range(4)]
+        assert [one.wait(30) for one in started] == [0] * 4
+
+
 def test_a_truncated_file_is_found_out(path: Path) -> None:
     """Half a file is an error when it is opened or used, and never a grant."""
     closed_store(path)
@@ -537,6 +570,22 @@ def mount(folder: Path, options: str) -> None:
     )
     if done.returncode:
         pytest.skip(f"NOT TESTED: cannot mount a file system here: {done.stderr.strip()}")
+
+
+@pytest.mark.parametrize("free", [0, 4, 8, 16, 28, 36, 48, 64, 96])
+def test_a_full_disk_is_told_before_the_first_use(small_disk: Path, free: int) -> None:
+    """However far a new store gets; with room it is made, also where one was before."""
+    path = small_disk / "rows.db"
+    Path(f"{path}.members").mkdir(mode=0o700)
+    ballast = small_disk / "ballast"
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
+    os.truncate(ballast, ballast.stat().st_size - free * 1024)
+    with pytest.raises(StoreFullError, match="its disk is full; free some space"):
+        SqliteStore(path)
+    ballast.unlink()
+    SqliteStore(path).close()
 
 
 class Disk:
@@ -743,7 +792,7 @@ def test_a_new_file_in_a_read_only_folder_is_a_clear_error(read_only: Callable[[
 
 
 AS_NOBODY = """
-import os, sys
+import grp, os, pwd, shlex, sys  # while the interpreter's own files can be read
 from pathlib import Path
 from headgate.errors import StoreUnavailableError
 from headgate.store.sqlite import SqliteStore

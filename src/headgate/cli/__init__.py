@@ -95,8 +95,10 @@ def _nowhere() -> TextIO:
 
 
 def _complain(text: str) -> None:
+    from headgate.core.printable_text import plain
+
     with suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+        print(plain(text), file=sys.stderr, flush=True)
 
 
 def _dispatch(words: list[str]) -> int:
@@ -129,10 +131,12 @@ def _dispatch(words: list[str]) -> int:
 
 def parser_of(verb: str) -> "ArgumentParser":
     """What reads the words after a verb, and knows what they mean."""
-    from argparse import ArgumentParser, HelpFormatter
+    from argparse import HelpFormatter
+
+    from headgate.cli.shared.options import VerbParser
 
     module = import_module(f"headgate.cli.{verb}")
-    parser = ArgumentParser(
+    parser = VerbParser(
         prog=f"headgate {verb}",
         description=module.__doc__,
         allow_abbrev=False,
@@ -175,7 +179,7 @@ def _version() -> int:
 
 
 def _bad_usage(what: str) -> int:
-    print(f"headgate: {what}; see headgate --help", file=sys.stderr)
+    _complain(f"headgate: {what}; see headgate --help")
     return 2
 
 

@@ -8,9 +8,11 @@ import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from headgate.cli.shared import terminal
 from headgate.cli.shared.open_gate import say
 from headgate.cli.shared.service_files import KINDS, make, this_headgate, usual
 from headgate.config import default_path
+from headgate.config.file import NO_HOME
 from headgate.config.template import TEMPLATE
 from headgate.errors import UsageError
 from headgate.store.urls import has_password
@@ -75,13 +77,16 @@ def _put(path: Path, text: str, *, force: bool, again: str) -> None:
         _write(path, text, force=force, again=again)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
-    print(path, flush=True)
+    terminal.show_path(path)
 
 
 def _path(said: str | None) -> Path:
     """Where to write: through links, so that a linked file is not replaced by a plain one."""
     if not said:
-        return Path(os.path.realpath(default_path()))
+        path = default_path()
+        if path.is_relative_to(NO_HOME):
+            raise UsageError("cannot tell where your home is; set HOME, or name a file: --config")
+        return Path(os.path.realpath(path))
     return Path(os.path.realpath(os.path.expanduser(said)))  # noqa: PTH111 - Path's raises
 
 

@@ -1,6 +1,7 @@
 """The output of a job: all of its last attempt, or as it comes."""
 
 import os
+import re
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -8,13 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headgate.cli.queue import whole
+from headgate.cli.shared import terminal
 from headgate.cli.shared.open_gate import open_anyway, parse_id, say
 from headgate.core.jobs.states import ENDED
+from headgate.core.printable_text import plain
 from headgate.core.times import Seconds
 from headgate.errors import UsageError
 from headgate.gate import Gate
 
 _CHUNK = 256 * 1024
+_LONGEST_SEQUENCE = 256
+_BEGUN = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[ -/]*)|\r)\Z")
+"""What may go on in the next part: a sequence that steers a terminal, the end of a line."""
 _LOOK = Seconds(0.1)
 
 
@@ -46,17 +52,57 @@ def run(args: Namespace) -> int:
             raise UsageError(f"job {id} has no attempt {attempt}, its last is {job.attempts}")
         path = _path(gate, id, attempt or job.attempts)
         if args.path:
-            print(path)
+            terminal.show_path(path)
             return 0
+        fd = _open(id, path)
         try:
-            fd = os.open(path, os.O_RDONLY)
-        except FileNotFoundError:
-            raise UsageError(f"the log of job {id} is gone: {path}") from None
-        try:
-            _copy(fd, _start(fd, lines))
+            _copy(fd, _start(fd, lines), _output())
         finally:
             os.close(fd)
     return 0
+
+
+class _Exact:
+    """Writes what a program reads: to the byte."""
+
+    def write(self, data: bytes) -> None:
+        """Write some of it."""
+        sys.stdout.buffer.write(data)
+
+
+class _Plain:
+    """Writes what a person reads on a terminal: nothing in it steers the terminal."""
+
+    def __init__(self) -> None:
+        from codecs import getincrementaldecoder
+
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+
+    def write(self, data: bytes) -> None:
+        """Write some of it. A sequence that goes on in the next part is kept until then."""
+        text = self._rest + self._decoder.decode(data)
+        begun = _BEGUN.search(text, max(0, len(text) - _LONGEST_SEQUENCE))
+        at = begun.start() if begun else len(text)
+        text, self._rest = text[:at], text[at:]
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(plain(text).encode(encoding, "replace").decode(encoding))
+        sys.stdout.flush()
+
+
+def _output() -> _Exact | _Plain:
+    return _Plain() if sys.stdout.isatty() else _Exact()
+
+
+def _open(id: int, path: Path) -> int:
+    from headgate.work.log_file import read_log
+
+    try:
+        return read_log(path)
+    except FileNotFoundError:
+        raise UsageError(f"the log of job {id} is gone: {path}") from None
+    except OSError as error:
+        raise UsageError(f"the log of job {id} cannot be read: {path}: {error.strerror}") from None
 
 
 def _path(gate: Gate, id: int, attempt: int) -> Path:
@@ -65,18 +111,18 @@ def _path(gate: Gate, id: int, attempt: int) -> Path:
     return log_path(gate.jobs.folder, id, attempt)
 
 
-def _copy(fd: int, at: int) -> int:
+def _copy(fd: int, at: int, out: _Exact | _Plain) -> int:
     """Copy a file from a position on, without the part that was given back; where it ended."""
     size = os.fstat(fd).st_size
     last = b"\n"
     for start, end in _parts(fd, at, size):
         if start > at:
-            sys.stdout.buffer.write(b"" if last == b"\n" else b"\n")
+            out.write(b"" if last == b"\n" else b"\n")
             sys.stdout.buffer.flush()
             say(f"{start - at} bytes are left out here: the log had become too large")
         at = start
         while at < end and (more := os.pread(fd, min(_CHUNK, end - at), at)):
-            sys.stdout.buffer.write(more)
+            out.write(more)
             at += len(more)
             last = more[-1:]
     sys.stdout.buffer.flush()
@@ -124,20 +170,21 @@ def _start(fd: int, lines: int | None) -> int:
 def _follow(gate: Gate, id: int, lines: int | None) -> int:
     """Copy what comes, over all attempts, until the job has ended."""
     fd, shown, at = -1, 0, 0
+    out = _output()
     try:
         while True:
             job = gate.jobs.status(id)
             for number in range(shown + 1 if shown else job.attempts, job.attempts + 1):
-                if not (path := _path(gate, id, number)).exists():
+                if not os.path.lexists(path := _path(gate, id, number)):
                     continue
                 if fd >= 0:
-                    _copy(fd, at)
+                    _copy(fd, at, out)
                     os.close(fd)
                     say(f"attempt {number}")
-                fd = os.open(path, os.O_RDONLY)
+                fd = _open(id, path)
                 at, shown = 0 if shown else _start(fd, lines), number
             if fd >= 0:
-                at = _copy(fd, at)
+                at = _copy(fd, at, out)
             if job.state in ENDED:
                 say(f"job {id} is {job.state}: {job.reason}")
                 return 0

@@ -63,8 +63,9 @@ def _deadlock(found: Deadlock | None) -> list[str]:
     """Who waits for whom, and what to do about it."""
     if found is None:
         return []
-    steps = [f"  {step.words}" for step in found.steps]
-    return ["", "It is in a deadlock:", *steps, f"To end it: {found.advice}"]
+    steps = [f"  {terminal.clean(step.words)}" for step in found.steps]
+    advice = terminal.clean(found.advice)
+    return ["", "It is in a deadlock:", *steps, f"To end it: {advice}"]
 
 
 def _of_job(job: JobStatus, pen: terminal.Pen) -> list[str]:

@@ -50,8 +50,7 @@ def run(args: Namespace) -> int:
     def show(event: Event) -> None:
         if not args.quiet and event.event in SHOWN:
             with suppress(OSError):
-                sys.stdout.write(f"{event_line(event, pen)}\n")
-                sys.stdout.flush()
+                terminal.show([event_line(event, pen)])
 
     store = args.store or os.environ.get("HEADGATE_STORE")
     config = args.config_file or os.environ.get("HEADGATE_CONFIG")

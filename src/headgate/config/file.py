@@ -14,11 +14,16 @@ _UNSETTLED_NS = 100_000_000
 _Mark = tuple[int, ...] | None
 
 
+NO_HOME = "/nonexistent"
+"""The home of users who have none. A path that begins with ~ would be in the current folder."""
+
+
 def default_path() -> Path:
     """Where the file is looked for when nothing names another."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     if not base.startswith("/"):  # the XDG specification says to ignore a relative one
         base = _at_home("~/.config")
+        base = NO_HOME if base.startswith("~") else base
     return Path(base, "headgate", "config.toml")
 
 

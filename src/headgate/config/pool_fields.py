@@ -1,7 +1,5 @@
 """The fields of a pool, as `[pools.NAME]` and `[pools.host]` have them, and of `[defaults]`."""
 
-import re
-
 from headgate.config.error_text import shown
 from headgate.config.problems import OF_HOST, SHARED, UPSTREAM
 from headgate.core.admission.pools import ADAPT, AUTO, LEARN, OFF, UNLIMITED
@@ -19,6 +17,7 @@ from headgate.core.table_fields import (
     whole,
 )
 from headgate.core.times import NO_TIME, Ms
+from headgate.core.user_patterns import user_pattern
 from headgate.errors import UsageError
 
 OBSERVED = '{ process = "(^|/)claude( |$)" }'
@@ -34,13 +33,8 @@ def _process(value: object) -> str:
 
 
 def finds(pattern: str) -> list[bool]:
-    """In which texts of one letter a pattern is found.
-
-    Tried on patterns that are short and count nothing: others could search for ever.
-    """
-    if len(pattern) > 12 or "{" in pattern:
-        return [False]
-    return [bool(re.search(pattern, letter, re.DOTALL)) for letter in _ANY_LETTER]
+    """In which texts of one letter a pattern is found."""
+    return [bool(user_pattern(pattern, "s").search(letter)) for letter in _ANY_LETTER]
 
 
 def _limit(value: object) -> int | str:

@@ -16,6 +16,7 @@ from headgate.core.table_fields import (
     pattern,
     spelled,
 )
+from headgate.core.user_patterns import user_pattern
 from headgate.errors import UsageError
 
 BUILTIN = ("aider", "claude", "codex", "gemini", "opencode", "sdk")
@@ -33,6 +34,8 @@ def _several(read: Callable[[object], str]) -> Callable[[object], tuple[str, ...
         for entry in value:
             try:
                 read(entry)
+            except FieldRefused:
+                raise
             except re.error as error:
                 raise FieldRefused(f"found {shown(entry)} ({error}) in it") from None
             except UsageError:
@@ -60,7 +63,7 @@ def _table(keys: str, values: str) -> Callable[[object], dict[str, str]]:
 
 
 def _session_line(value: object) -> str:
-    if re.compile(pattern(value)).groups < 1:
+    if user_pattern(pattern(value)).groups < 1:
         raise FieldRefused(f"found {shown(value)}, which has no group")
     return str(value)
 
@@ -238,3 +241,9 @@ FIELDS: Fields = {
         text="Environment variables that point it at {url}.",
     ),
 }
+BUILTIN_FIELDS: Fields = {
+    **FIELDS,
+    "session_line": Field(spelled(".+", 1_000), _TEXT),
+    "retries": Field(_several(spelled(".+", 1_000)), _PATTERNS),
+}
+"""The same for the profiles in this package, whose patterns need no check when a program starts."""

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.config.error_text import Place
 from headgate.config.problems import Notes, each_table, read_table
-from headgate.config.profile_fields import BUILTIN, FIELDS, MOST, TOOL, TOOLS
+from headgate.config.profile_fields import BUILTIN, BUILTIN_FIELDS, FIELDS, MOST, TOOL, TOOLS
 from headgate.core.agents.profile import Profile, Tool
+from headgate.core.table_fields import Fields
 from headgate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,9 +52,11 @@ def read_profiles(notes: Notes, document: Mapping[str, object]) -> dict[str, Sai
     return found
 
 
-def read_profile(notes: Notes, place: Place, table: Mapping[str, object]) -> Said:
+def read_profile(
+    notes: Notes, place: Place, table: Mapping[str, object], fields: Fields = FIELDS
+) -> Said:
     """The fields that one table names."""
-    said = read_table(notes, place, table, FIELDS)
+    said = read_table(notes, place, table, fields)
     if "tools" in table:
         said["tools"] = _read_tools(notes, (*place, "tools"), table["tools"])
     if "like" in said and place[-1] in BUILTIN:
@@ -71,7 +74,8 @@ def _merged(name: str, said: Said) -> Profile:
     for field, value in fields.items():
         if isinstance(value, dict):
             fields[field] = {**getattr(base, field), **value}
-    profile = profile._replace(**fields)
+    own = not fields.keys().isdisjoint({"session_line", "retries"})
+    profile = profile._replace(**fields, builtin=base.builtin and not own)
     return profile._replace(programs=tuple(map(str.lower, profile.programs)))
 
 
@@ -84,7 +88,8 @@ def _builtin() -> Mapping[str, Profile]:
         file = _FOLDER / f"{name}.toml"
         text = file.read_text(encoding="utf-8")
         notes = Notes(text, file.name)
-        found[name] = Profile(name)._replace(**read_profile(notes, (), tomllib.loads(text)))
+        said = read_profile(notes, (), tomllib.loads(text), BUILTIN_FIELDS)
+        found[name] = Profile(name, builtin=True)._replace(**said)
         if notes.errors:
             raise UsageError("\n".join(notes.lines(notes.errors)))
     return found

@@ -10,6 +10,7 @@ stored_text           what is kept as text in a store
 display               what people and programs are shown
 rate_limits           requests and tokens a minute, and the time between two starts
 key_patterns          keys such as anthropic/claude-opus-4-6, and the patterns that name pools
+user_patterns         regular expressions that users write, matched in linear time
 quantities            durations, priorities, limits, weights and sizes, as people write them
 printable_text        text that a terminal cannot take for a command
 times                 milliseconds and seconds as different types

@@ -6,6 +6,7 @@ for variables that are missing here.
 
 SETTINGS = {
     "HEADGATE_STORE": "Where the line is kept, as in `sqlite:///path/to/file`; `--store` beats it. "
+    "`?shared=true` at its end trusts all users who can write the file. "
     "Programs of jobs find the store of their job in it.",
     "HEADGATE_CONFIG": "The configuration file, which must exist; `--config` beats it.",
     "HEADGATE_LIMITS": "Limits that beat all others for what is started from here, "

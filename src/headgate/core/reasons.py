@@ -50,6 +50,8 @@ ENDS = {
     "signal": "A signal killed the program, and headgate did not send it. `exit` has its number.",
     "cannot_start": "The program could not be started: it is not there, or not executable, "
     "or its folder is not there.",
+    "damaged": "What the job was submitted with cannot be read in the store any more, "
+    "so it was not started.",
     "no_log": "The file for the program's output could not be written, so it was not started.",
     "rate_limited": "The provider refused the program, and it got no further. "
     "The job is parked, and tried again while it has attempts left. "

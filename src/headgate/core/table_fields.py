@@ -11,6 +11,7 @@ from typing import Any
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import parse_duration, shown
 from headgate.core.times import Ms
+from headgate.core.user_patterns import user_pattern
 from headgate.errors import UsageError
 
 TIME = 'a time such as "500ms", "2s", "1m30s" or "1h", at most "366d"'
@@ -186,15 +187,13 @@ def spelled(pattern: str, most: int) -> Callable[[object], str]:
 
 
 def pattern(value: object) -> str:
-    """A regular expression."""
+    """A regular expression that a user wrote."""
     if not isinstance(value, str) or not 0 < len(value) <= 1_000:
         raise UsageError("not a pattern")
     try:
-        re.compile(value)
-    except RecursionError:
-        raise re.error("nested too deeply") from None
-    except (OverflowError, Warning) as error:  # a warning where these are made errors
-        raise re.error(str(error)) from None
+        user_pattern(value)
+    except UsageError as error:
+        raise FieldRefused(str(error)) from None
     return value
 
 

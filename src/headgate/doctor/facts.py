@@ -13,13 +13,13 @@ from headgate.core.display.snapshots import Status
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms, Seconds, ms
 from headgate.doctor.finding import Finding, note, ok, problem
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, UsageError
 from headgate.gate import Gate
 from headgate.ledger.transaction.rows import Member
 from headgate.store import Store, open_store
 from headgate.store.locate import state_folder
 from headgate.store.memory import MemoryStore
-from headgate.store.urls import show_url
+from headgate.store.urls import file_of, show_url
 
 _EVENTS = 10_000
 
@@ -60,8 +60,11 @@ class Facts(NamedTuple):
 
 def store_path(url: str) -> Path | None:
     """The file of a store that has one."""
-    scheme, _, rest = url.partition("://")
-    return Path(rest) if scheme == "sqlite" and rest.startswith("/") else None
+    try:
+        found = file_of(url)
+    except UsageError:  # which opening it tells
+        return None
+    return found[0] if found else None
 
 
 def gather(

@@ -18,6 +18,7 @@ from headgate.doctor.facts import Facts, StoreContents
 from headgate.doctor.finding import Finding, note, ok, problem, warning
 from headgate.store.pipe_has_reader import has_reader
 from headgate.store.process_of_member import is_listening, is_running
+from headgate.store.urls import SHARED
 
 _OLDEST = (3, 51, 3)
 """The first SQLite that does not corrupt a log which two connections write at the same time."""
@@ -40,7 +41,7 @@ def check(facts: Facts) -> list[Finding]:
     found = [sqlite(apsw.sqlite_lib_version())]
     if facts.path is not None and facts.path.exists():
         found += file_system(facts.path, mounts(), darwin=sys.platform == "darwin")
-        found += permissions(facts.path)
+        found += shared(facts.url) or permissions(facts.path)
         found += space(shutil.disk_usage(facts.path.parent).free, facts.path.parent)
     if facts.folder is not None and facts.folder.is_dir():
         found += leftovers(facts.folder)
@@ -117,6 +118,14 @@ def kind_of(path: Path, mounted: str, *, darwin: bool = False) -> str:
 def _plain(text: str) -> str:
     """A path as it is: the kernel writes blanks and backslashes as octal numbers."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+
+
+def shared(url: str) -> list[Finding]:
+    """Whether the store is said to be shared with other users; what that means."""
+    if not url.endswith(SHARED):
+        return []
+    text = "the store is shared: whoever can write it can have commands run by its workers"
+    return [note("shared_store", text)]
 
 
 def permissions(path: Path) -> Iterator[Finding]:

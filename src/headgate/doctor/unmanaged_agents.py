@@ -6,9 +6,15 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.user_patterns import Pattern
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import Finding, note, ok, warning
-from headgate.gate.host.foreign_agents import ancestors, command_lines, is_headgate
+from headgate.gate.host.foreign_agents import (
+    ancestors,
+    command_lines,
+    command_pattern,
+    is_headgate,
+)
 from headgate.gate.liveness.process_marks import MARK, NO_LEASE
 
 if TYPE_CHECKING:
@@ -31,7 +37,7 @@ class Agent(NamedTuple):
 
 def check(facts: Facts) -> list[Finding]:
     """Which of them run on this machine now, as far as this user can see."""
-    patterns = [re.compile(one, re.DOTALL) for one in _observed(facts)]
+    patterns = [command_pattern(one) for one in _observed(facts)]
     agents = running(AGENTS, patterns)
     uncounted = [agent for agent in agents if not agent.counted]
     counted = [agent for agent in agents if agent.counted]
@@ -55,7 +61,7 @@ def _named(agents: list[Agent]) -> str:
     return f"{names} and {more} more" if more > 0 else names
 
 
-def running(names: Collection[str], observed: Iterable[re.Pattern[str]] = ()) -> list[Agent]:
+def running(names: Collection[str], observed: Iterable[Pattern] = ()) -> list[Agent]:
     """Agents that neither carry a lease's mark nor were started by what does."""
     import psutil
 

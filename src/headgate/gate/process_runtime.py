@@ -79,7 +79,9 @@ class Runtime:
         self.rules = settings.rules
         self.background = Background(self._turn, self._until)
         self.registry: MemberRegistry = (
-            PipeRegistry(store.folder) if store.folder else LocalRegistry(self.call)
+            PipeRegistry(store.folder, shared=store.shared)
+            if store.folder
+            else LocalRegistry(self.call)
         )
         self.membership = Membership(self.registry, store)
         self.transactor = Transactor(store, self.background, self._ledger, self._expect)

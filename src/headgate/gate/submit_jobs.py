@@ -199,6 +199,13 @@ class Jobs:
         assert members is not None  # noqa: S101 - checked when this was made
         return members.with_name(members.name.removesuffix(".members") + ".logs")
 
+    def make_folder(self) -> "Path":
+        """The same folder, which is there now and is ours."""
+        from headgate.store.trusted_paths import make_folder
+
+        make_folder(self.folder, shared=self._store.shared)
+        return self.folder
+
     def submit(self, drafts: Sequence[Draft]) -> list[JobStatus]:
         """Hand in jobs; durable when this returns, all of them or none."""
         own = [one._replace(spec=one.spec._replace(view=self._view)) for one in drafts]

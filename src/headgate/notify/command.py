@@ -1,8 +1,8 @@
 """A command with the event on its standard input.
 
 It runs in a session of its own. Its output is read and dropped, so that it can neither block nor
-fill anything; of its stderr the last line is kept, to say why it failed. After its time it is
-killed with all that it started.
+fill anything; of its stderr the last line is told to whoever tries the command out. After its time
+it is killed with all that it started.
 """
 
 import os
@@ -87,7 +87,7 @@ def judge(ended: Ended | DeliveryFailed) -> DeliveryFailed | None:
     if ended.code == 0:
         return None
     how = f"exit {ended.code}" if ended.code > 0 else f"killed by signal {-ended.code}"
-    return DeliveryFailed(f"{how}: {ended.said}" if ended.said else how)
+    return DeliveryFailed(how, said=ended.said)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -130,7 +130,7 @@ class _Pipes:
         return bool(self._selector.get_map())
 
     def last_line(self) -> str:
-        """The last thing it said, fit for an event."""
+        """The last thing it said, fit for a terminal."""
         said = self._tail.decode(errors="replace")
         lines = [line for raw in said.splitlines() if (line := printable(raw).strip())]
         return clip(hide(lines[-1]), 200) if lines else ""

@@ -179,7 +179,8 @@ class _TargetThread:
                 return False  # perhaps it failed because it was broken off
             if not outcome.again or tried >= target.tries:
                 tries = f" after {tried} tries" if tried > 1 else ""
-                return self._feed.give_up(self._name, event, f"{outcome.why}{tries}")
+                more = "; headgate notify test shows what it says" if outcome.said else ""
+                return self._feed.give_up(self._name, event, f"{outcome.why}{tries}{more}")
             if self._stop.wait(max(outcome.wait, self._pause(tried))):
                 return False
 

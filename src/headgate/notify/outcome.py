@@ -18,6 +18,8 @@ class DeliveryFailed(NamedTuple):
     """For people; never a secret, nor a part of a URL but its host."""
     again: bool = True
     wait: Seconds = Seconds(0)
+    said: str = ""
+    """What a command said of it, for whoever tries it out. It may hold a secret: kept nowhere."""
 
 
 Outcome = Delivered | DeliveryFailed

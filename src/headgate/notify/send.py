@@ -79,7 +79,9 @@ def try_out(target: NotifyTarget, environ: Mapping[str, str] | None = None) -> s
     """Send a test to a target now; returns why it failed, or nothing if it went through."""
     delivery = f"test-{os.urandom(6).hex()}"
     outcome = send(target, message.trial(target.name), delivery, environ=environ)
-    return outcome.why if isinstance(outcome, DeliveryFailed) else ""
+    if not isinstance(outcome, DeliveryFailed):
+        return ""
+    return f"{outcome.why}: {outcome.said}" if outcome.said else outcome.why
 
 
 def _by_command(

@@ -32,6 +32,10 @@ class Store(Protocol):
         """The folder that the processes of this store share; None if it lives in one process."""
 
     @property
+    def shared(self) -> bool:
+        """Whether other users may write it, who then are trusted."""
+
+    @property
     def schema(self) -> int:
         """The newest layout of tables that this version knows; 0 if no other version shares it."""
 

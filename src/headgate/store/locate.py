@@ -6,6 +6,8 @@ from pathlib import Path
 from headgate.core.quantities import shown
 from headgate.errors import StoreUnavailableError, UsageError
 from headgate.store.base import Store
+from headgate.store.trusted_paths import check_folder
+from headgate.store.urls import file_of
 
 _SHARED: dict[str, Store] = {}
 
@@ -13,14 +15,26 @@ _SHARED: dict[str, Store] = {}
 def default_url() -> str:
     """HEADGATE_STORE, or a file under the XDG state folder."""
     given = os.environ.get("HEADGATE_STORE", "").strip()
-    return given or f"sqlite://{state_folder() / 'headgate.db'}"
+    if given:
+        return given
+    folder = state_folder()
+    if folder is None:
+        raise StoreUnavailableError(
+            f"cannot tell where to keep the store: HOME is not set, and the user {os.geteuid()} "
+            "has no home in the list of users; set HEADGATE_STORE=sqlite:///path/to/file, or HOME"
+        )
+    return f"sqlite://{folder / 'headgate.db'}"
 
 
-def state_folder() -> Path:
-    """The folder for headgate's state when nobody names another."""
+def state_folder() -> Path | None:
+    """The folder for headgate's state when nobody names another; None if there is no home."""
     base = os.environ.get("XDG_STATE_HOME", "")
-    home = Path(base) if base.startswith("/") else Path.home() / ".local" / "state"
-    return home / "headgate"
+    if base.startswith("/"):
+        return Path(base, "headgate")
+    try:
+        return Path.home() / ".local" / "state" / "headgate"
+    except RuntimeError:
+        return None
 
 
 def open_store(url: str | None = None) -> Store:
@@ -39,26 +53,27 @@ def open_store(url: str | None = None) -> Store:
         case "sqlite":
             from headgate.store.sqlite import SqliteStore
 
-            if not rest.startswith("/"):
-                raise UsageError(f"bad store {whole!r}: expected an absolute path, sqlite:///path")
-            path = Path(rest)
-            if not path.name:
-                raise UsageError(
-                    f"bad store {whole!r}: expected the path of a file, sqlite:///path"
-                )
+            path, shared = file_of(whole) or (Path(), False)
             if path.parent == state_folder():
-                _make(path.parent)
-            return SqliteStore(path)
+                _make(path, shared=shared)
+            return SqliteStore(path, shared=shared)
         case _:
             raise UsageError(
                 f"bad store: {shown(scheme)} is not known; use sqlite:///path or memory://"
             )
 
 
-def _make(folder: Path) -> None:
+def _make(path: Path, *, shared: bool) -> None:
+    """Make the state folder, for its owner alone, and so whatever is missing on the way to it."""
+    folder = path.parent
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if folder.stat().st_mode & 0o077:
+        if not shared:
+            check_folder(folder)
+        for one in (*reversed(folder.parents), folder):
+            if not one.is_dir():
+                one.mkdir(mode=0o700, exist_ok=True)
+        seen = folder.stat()
+        if not shared and seen.st_uid == os.geteuid() and seen.st_mode & 0o077:
             folder.chmod(0o700)
     except OSError as error:
         raise StoreUnavailableError(

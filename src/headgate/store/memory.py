@@ -36,6 +36,7 @@ class MemoryStore:
     at_rest = nullcontext()
     """No other process waits for this one."""
     far = False
+    shared = False
     folder = None
     schema = 0
 

@@ -18,20 +18,19 @@ from headgate.core.stored_text.formats import whole
 from headgate.core.times import NO_TIME, Ms, Seconds
 from headgate.core.wall_clock import NOTE, WallClock, has_news, read
 from headgate.errors import (
-    StoreCorruptError,
-    StoreError,
-    StoreFullError,
     StoreReplacedError,
     StoreTooNewError,
     StoreUnavailableError,
 )
 from headgate.ledger.transaction.rows import EventRow
-from headgate.store.lock_holder import describe_holder
 from headgate.store.machine_and_clock import machine_id, uptime_ms, wall_ms
 from headgate.store.migrate import Layout, layout, migrate
 from headgate.store.schema import Migration, migrations
 from headgate.store.sql_rows import SqlRows
+from headgate.store.sqlite_errors import emptied, explain
 from headgate.store.sqlite_tables import SQL, SqliteTables
+from headgate.store.trusted_paths import check_trusted, make_file, make_folder
+from headgate.store.urls import SHARED
 from headgate.store.wall_clock import look, open_clock
 
 _PATIENCE = Seconds(30.0)
@@ -39,6 +38,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.05
 """Between two tries, in seconds."""
 _STOPPED = Seconds(1)
 """Who sleeps for longer than it wanted by so much was stopped, as by Ctrl-Z."""
+_MAKING = Seconds(2.0)
 _CLOCKS_BEGIN = 10**12
 """A wall clock that shows less is of 2001 or before, and was not set."""
 _LATEST_CLOCK = 10**13
@@ -58,12 +58,14 @@ class SqliteStore:
         self,
         path: Path,
         *,
+        shared: bool = False,
         synchronous: str = "FULL",
         clock: Callable[[], int] | None = None,
         steps: Sequence[Migration] = _MIGRATIONS,
     ) -> None:
         self.path = path
-        self.url = f"sqlite://{path}"
+        self.shared = shared
+        self.url = f"sqlite://{path}{SHARED if shared else ''}"
         self.folder: Path = path.with_name(path.name + ".members")
         self._clock = clock
         self._offset = NO_TIME
@@ -81,8 +83,11 @@ class SqliteStore:
                     f"cannot open the store {path}: the folder {path.parent} does not exist; "
                     f"make it first (mkdir -p '{path.parent}')"
                 )
-            if not path.exists():
-                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            if not shared:
+                check_trusted(path)
+            made = make_file(path, shared=shared)
+            if not made:
+                self._refuse_emptied()
             if not os.access(
                 path, os.R_OK | os.W_OK
             ):  # SQLite would leave read-only files beside it
@@ -90,15 +95,25 @@ class SqliteStore:
                     f"the store {path} cannot be opened for writing; "
                     "check the permissions of the file and of its folder"
                 )
-            self._db = apsw.Connection(str(path))
-            self._inode = os.stat(path).st_ino  # noqa: PTH116 - the hot path below compares it
-            self._db.set_busy_handler(self._wait_for_lock)
-            self._run = self._db.cursor().execute
-            self._use_wal()
-            self._run(f"PRAGMA synchronous={synchronous}").fetchall()
-            self._rows = SqlRows(self.make_tables(self._run))
-            self._migrate()
-            self.folder.mkdir(mode=0o700, exist_ok=True)
+            try:
+                self._connect(synchronous)
+            except BaseException:
+                if made and not path.stat().st_size:
+                    path.unlink()  # the next who comes would take it for one that was emptied
+                raise
+            make_folder(self.folder, shared=shared)
+            if not shared:
+                check_trusted(path)  # again: what SQLite has opened was made before, or by it
+
+    def _connect(self, synchronous: str) -> None:
+        self._db = apsw.Connection(str(self.path))
+        self._inode = os.stat(self.path).st_ino  # noqa: PTH116 - the hot path below compares it
+        self._db.set_busy_handler(self._wait_for_lock)
+        self._run = self._db.cursor().execute
+        self._use_wal()
+        self._run(f"PRAGMA synchronous={synchronous}").fetchall()
+        self._rows = SqlRows(self.make_tables(self._run))
+        self._migrate()
 
     def now(self) -> Ms:
         """Milliseconds on a clock that all processes of this boot agree on."""
@@ -155,14 +170,27 @@ class SqliteStore:
     def _same_file(self) -> None:
         """Fail if the path names another file now: two files would double every limit."""
         try:
-            same = os.stat(self.path).st_ino == self._inode  # noqa: PTH116 - hot
+            seen = os.stat(self.path)  # noqa: PTH116 - hot
         except FileNotFoundError:
-            same = False
-        if not same:
+            seen = None
+        if seen is not None and not seen.st_size:
+            raise emptied(self.path, self.folder)
+        if seen is None or seen.st_ino != self._inode:
             raise StoreReplacedError(
                 f"the store {self.path} was removed or replaced while in use; "
                 "what runs goes on, restart this process to use the file that is there now"
             )
+
+    def _refuse_emptied(self) -> None:
+        """Fail if there is nothing in a file that was a store: it would become another, empty one.
+
+        Who makes a new store where one was removed takes a moment to write into it.
+        """
+        deadline = time.monotonic() + _MAKING
+        while self.folder.is_dir() and not self.path.stat().st_size:
+            if time.monotonic() > deadline:
+                raise emptied(self.path, self.folder)
+            time.sleep(0.01)
 
     def _migrate(self) -> None:
         found = layout(self._run)
@@ -265,39 +293,9 @@ class SqliteStore:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except apsw.Error as error:
-            raise self._explain(error) from error
-        except OSError as error:
-            raise StoreUnavailableError(
-                f"cannot use the store {self.path}: {error.strerror}"
-            ) from error
-
-    def _explain(self, error: apsw.Error) -> StoreError:
-        where = f"the store {self.path}"
-        match error:
-            case apsw.FullError():
-                return StoreFullError(
-                    f"{where} cannot be written: its disk is full; free some space "
-                    "(nothing was granted or lost, what runs goes on)"
-                )
-            case apsw.CorruptError() | apsw.NotADBError():
-                return StoreCorruptError(
-                    f"{where} is damaged or is no SQLite file ({error}); move it away "
-                    f"(mv '{self.path}' '{self.path}.damaged') and start again"
-                )
-            case apsw.BusyError() | apsw.LockedError():
-                unknown = f"another program; find it with: lsof '{self.path}'"
-                return StoreUnavailableError(
-                    f"{where} has not been free for {_PATIENCE:.0f}s: it is locked by "
-                    f"{describe_holder(self.path) or unknown}"
-                )
-            case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.CantOpenError():
-                return StoreUnavailableError(
-                    f"{where} cannot be opened for writing ({error}); "
-                    "check the permissions of the file and of its folder"
-                )
-            case _:
-                return StoreError(f"{where} failed: {type(error).__name__}: {error}")
+        except (apsw.Error, OSError, UnicodeDecodeError) as error:
+            db = getattr(self, "_db", None)  # it may be what could not be made
+            raise explain(error, self.path, db, _PATIENCE) from error
 
 
 def _offset(text: str) -> Ms | None:

@@ -47,8 +47,25 @@ class SqliteTables:
     def _answer(self, name: str, values: Any) -> list[Row]:  # noqa: ANN401 - SQL knows, not we
         if name in self._several:
             return [(self._several[name](*values),)]
-        found: list[Row] = self._run(SQL[name], values).fetchall()
+        asked = self._run(SQL[name], values)
+        try:
+            found: list[Row] = asked.fetchall()
+        except UnicodeDecodeError:
+            return self._damaged(SQL[name], values, len(asked.getdescription()))
         return found
+
+    def _damaged(self, query: str, values: Any, columns: int) -> list[Row]:  # noqa: ANN401
+        """Answer a question with texts that are none any more, with a sign for each bad byte."""
+        names = [f"c{number}" for number in range(columns)]
+        as_bytes = ", ".join(
+            f"CASE typeof({one}) WHEN 'text' THEN CAST({one} AS BLOB) ELSE {one} END"
+            for one in names
+        )
+        whole = f"WITH q ({', '.join(names)}) AS ({query}) SELECT {as_bytes} FROM q"  # noqa: S608
+        return [
+            tuple(one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in row)
+            for row in self._run(whole, values).fetchall()
+        ]
 
     def _one(self, name: str, *values: Any) -> Any:  # noqa: ANN401 - SQL knows, not we
         return self._run(SQL[name], values).fetchone()

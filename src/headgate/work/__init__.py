@@ -4,7 +4,8 @@ worker        the loop: what was given to it is started, what lost its runner is
 fork_server   a small process without threads from which runners are forked in milliseconds
 attempt       one runner, one attempt: start the program, watch it, end it, tell how it ended
 lost_attempt  what its output tells of an attempt's end that nobody saw
-job_input     what a job was handed in to read
+end_causes    why a program is ended, and how its attempt has ended then
+standard_streams  what a runner and its program read and write
 refusal_news  which refusals of a job are worth telling: agents tell of every retry
 log_file      the log that a program writes to by itself: read as it grows, kept within its size
 

@@ -16,47 +16,31 @@ from typing import TYPE_CHECKING, Any
 from headgate import config
 from headgate.config.profiles import all_profiles
 from headgate.core.admission.setting_precedence import parse_view
-from headgate.core.agents.agent_watch import AgentWatch, RunLimits, WatchVerdict, fit_to_show
+from headgate.core.agents.agent_watch import AgentWatch, RunLimits, fit_to_show
 from headgate.core.agents.find_profile import Profile, find, resume, session, writes_events
-from headgate.core.jobs.job import AttemptOutcome, End, command, exit_text, load
+from headgate.core.jobs.job import UNREADABLE, AttemptOutcome, End, command, exit_text, load
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
-from headgate.errors import HeadgateError, HoldExpiredError
+from headgate.errors import HeadgateError, StoreUntrustedError
 from headgate.gate import Gate, Lease
 from headgate.gate.liveness.preload_modules import PACKAGES, preload
 from headgate.gate.liveness.process_marks import MARK, carriers, end, family
 from headgate.gate.worker_jobs import Taken
-from headgate.ledger.jobs.lifecycle import MAX_HOLD
 from headgate.runner.child import MINDED, Child
 from headgate.store import open_store
-from headgate.work.job_input import open_input
+from headgate.work.end_causes import Cause, EndAsked, Stopped, as_caused, asked
 from headgate.work.log_file import Tail, log_path, open_log, trim
 from headgate.work.lost_attempt import LOST, had_finished, read_again
 from headgate.work.refusal_news import RefusalNews
+from headgate.work.standard_streams import hand_in, redirect
 
 if TYPE_CHECKING:
     from headgate.core.jobs.job import Spec
 
 _LOOK = Seconds(0.25)
+_READING = Seconds(1.0)
+"""For how long a runner reads without looking whether the program must be ended."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-
-
-class EndAsked(NamedTuple):
-    """Somebody wants the program to end: it was cancelled, or held its seats for too long."""
-
-    outcome: AttemptOutcome
-    code: str
-    text: str
-
-
-class Stopped(NamedTuple):
-    """The runner itself was told to stop, by a signal."""
-
-    signal: str
-
-
-Cause = WatchVerdict | EndAsked | Stopped
-"""Why a runner ends the program that it looks after."""
 
 
 class WatchedOutput(NamedTuple):
@@ -129,35 +113,36 @@ class Runner:
         self._gate.close()
 
     def _end(self, id: int, why: HeadgateError) -> None:
-        self._ending[id] = _asked(why)
+        self._ending[id] = asked(why)
         os.kill(os.getpid(), signal.SIGCHLD)
 
     def _attempt(self, taken: Taken) -> End:
         job, lease = taken
         spec = load(job.spec)
+        if spec is UNREADABLE:
+            text = "what it was submitted with is damaged in the store; submit it again"
+            return End(AttemptOutcome.FAILED, "damaged", text)
         path = log_path(self._gate.jobs.folder, job.id, job.attempts)
         try:
+            self._gate.jobs.make_folder()
             log = open_log(path)
-        except OSError as error:
-            text = f"cannot write its log {path}: {error.strerror}"
+        except (OSError, StoreUntrustedError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            text = f"cannot write its log {path}: {why}"
             return End(AttemptOutcome.FAILED, "no_log", fit_to_show(text))
-        _redirect(log, path)
+        redirect(log, path)
         profile = find(spec.argv, self._gate.profiles())
         argv = command(spec, job.key)
         named = session(profile, argv)
-        known = job.session  # of an attempt before
-        if lost := self._lost_before(taken):
-            before = self._make_agent_watch(spec, profile, job.key)
-            read_again(lost, before)
-            known = job.session or before.session
-            if before.finished:
-                os.write(log, b"headgate: the attempt before had finished; nothing was started\n")
-                os.close(log)
-                return had_finished("the attempt before this one had", known)
-        resumed = resume(profile, argv, known) if known else None
+        before = self._before(taken, spec, profile)
+        if before.finished:
+            os.write(log, b"headgate: the attempt before had finished; nothing was started\n")
+            os.close(log)
+            return had_finished("the attempt before this one had", before.session)
+        resumed = resume(profile, argv, before.session) if before.session else None
         argv = resumed or argv
         if spec.stdin is not None and resumed is None:  # else it has read it already
-            _hand_in(spec.stdin)
+            hand_in(spec.stdin)
         environment = {**os.environ, **spec.env, **lease.environment, **self._about(taken)}
         try:
             os.chdir(spec.cwd)
@@ -184,14 +169,17 @@ class Runner:
             taken.lease.tell(agent_watch.confirmed)
         return how
 
-    def _lost_before(self, taken: Taken) -> Path | None:
-        """The log of the attempt before, if nobody saw how that ended."""
-        if not taken.job.parks:
-            return None
-        for before in self._gate.jobs.attempts(taken.job.id)[-2:-1]:
-            if before.code in LOST:
-                return log_path(self._gate.jobs.folder, taken.job.id, before.number)
-        return None
+    def _before(self, taken: Taken, spec: "Spec", profile: Profile) -> AgentWatch:
+        """What is known of the attempt before: its log is read if nobody saw how that ended."""
+        job = taken.job
+        before = self._make_agent_watch(spec, profile, job.key)
+        before.session = ""
+        for attempt in self._gate.jobs.attempts(job.id)[-2:-1] if job.parks else ():
+            if attempt.code in LOST:
+                before.session = session(profile, spec.argv)
+                read_again(log_path(self._gate.jobs.folder, job.id, attempt.number), before)
+        before.session = job.session or before.session
+        return before
 
     def _about(self, taken: Taken) -> dict[str, str]:
         return {
@@ -203,7 +191,9 @@ class Runner:
     def _make_agent_watch(
         self, spec: "Spec", profile: Profile, key: str, age: Ms = NO_TIME
     ) -> AgentWatch:
-        said: dict[str, Any] = dict(spec.terms)
+        said: dict[str, Any] = {
+            name: value for name, value in spec.terms.items() if name in RunLimits._fields
+        }
         limits: RunLimits = self._gate.job_policy.limits._replace(**said)
         agent_watch = AgentWatch(
             profile=profile,
@@ -231,8 +221,8 @@ class Runner:
             if number in _STOPPING:
                 self._stopped = Stopped(signal.Signals(number).name)
             self._feed(taken, watch)
-            asked: Cause | None = self._ending.get(taken.job.id) or self._stopped
-            why = asked or watch.agent_watch.verdict(_now())
+            told: Cause | None = self._ending.get(taken.job.id) or self._stopped
+            why = told or watch.agent_watch.verdict(_now())
             if why is not None and child.status is None:
                 self._end_program(taken.lease, child, self._grace(spec))
                 return why
@@ -242,11 +232,16 @@ class Runner:
         """Read what is new in the log; what it says about capacity is told at once."""
         trim(watch.log, watch.log_size)
         agent_watch, before = watch.agent_watch, watch.agent_watch.session
-        lines = watch.tail.lines(to_end=to_end)
+        lines, deadline = watch.tail.lines(to_end=to_end), time.monotonic() + _READING
         stderr = watch.ours and bool(lines) and watch.tail.only_by(2, 1)
-        wall = Seconds(time.time())
-        fed = (agent_watch.feed(line, _now(), wall, stderr=stderr) for line in lines)
-        found = [refusal for refusal in fed if refusal is not None]
+        found = []
+        for number, line in enumerate(lines):
+            if not to_end and time.monotonic() > deadline:  # somebody may want it to end
+                watch.tail.put_back(lines[number:])
+                break
+            refusal = agent_watch.feed(line, _now(), Seconds(time.time()), stderr=stderr)
+            if refusal is not None:
+                found.append(refusal)
         for news in self._news.of(taken.job.id, found, _now()):
             taken.lease.tell(news)
         if agent_watch.session != before:
@@ -294,7 +289,7 @@ class Runner:
         ended = End(AttemptOutcome.DONE, "exit", "exit 0", exit=exits, session=agent_watch.session)
         caused = why or agent_watch.outcome(code, number)
         if caused is not None:
-            return _as_caused(ended, caused)
+            return as_caused(ended, caused)
         if number:
             name = signal.Signals(number).name if number in _NAMES else f"signal {number}"
             text = f"killed by {name}"
@@ -332,54 +327,14 @@ class Runner:
         if why is None and agent_watch.finished:
             return had_finished("it had", agent_watch.session)
         caused = why or agent_watch.outcome(None, 0)
-        return lost if caused is None else _as_caused(lost, caused)
+        return lost if caused is None else as_caused(lost, caused)
 
 
 _NAMES = {int(number) for number in signal.valid_signals()}
 
 
-def _asked(why: HeadgateError) -> EndAsked:
-    if isinstance(why, HoldExpiredError):
-        return EndAsked(AttemptOutcome.OVERDUE, MAX_HOLD, str(why))
-    return EndAsked(AttemptOutcome.CANCELLED, "cancelled", str(why))
-
-
-def _as_caused(ended: End, cause: Cause) -> End:
-    """How an attempt ended that was ended for a cause, or is judged by one."""
-    match cause:
-        case EndAsked():
-            return ended._replace(outcome=cause.outcome, code=cause.code, text=cause.text)
-        case Stopped():
-            text = f"its runner was stopped by {cause.signal}"
-            return ended._replace(outcome=AttemptOutcome.LOST, code="stopped", text=text)
-        case WatchVerdict():
-            outcome = AttemptOutcome.PARKED if cause.park else AttemptOutcome.FAILED
-            if cause.resumes:
-                outcome = AttemptOutcome.USED_UP
-            quota = cause.park and cause.awaits_quota
-            return ended._replace(
-                outcome=outcome, code=cause.code, text=cause.text, awaits_quota=quota
-            )
-
-
 def _now() -> Ms:
     return Ms(time.monotonic_ns() // 1_000_000)
-
-
-def _redirect(log: int, path: Path) -> None:
-    """What this process and its program write goes to the log from now on."""
-    nothing, errors = os.open(os.devnull, os.O_RDONLY), open_log(path)
-    for fd, place in ((nothing, 0), (log, 1), (errors, 2)):
-        os.dup2(fd, place)
-    os.close(nothing)
-    os.close(errors)
-
-
-def _hand_in(text: str) -> None:
-    """What this process and its program read: what was handed in with the job."""
-    source = open_input(text)
-    os.dup2(source, 0)
-    os.close(source)
 
 
 def _next_signal(timeout: Seconds) -> int:

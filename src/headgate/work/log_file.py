@@ -7,13 +7,16 @@ When a log becomes larger than allowed, its middle is given back to the file sys
 and the latest part stay, and so do all positions in the file.
 """
 
+import errno
 import os
 import re
+import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 from headgate.core.agents.agent_watch import fit_to_show
+from headgate.store.trusted_paths import open_as_its_folder
 
 _CHUNK = 1024 * 1024
 _LONGEST_LINE = 64 * 1024
@@ -29,9 +32,36 @@ def log_path(folder: Path, job: int, attempt: int) -> Path:
 
 
 def open_log(path: Path) -> int:
-    """Open a log for a program to write to; everything goes to its end, whoever writes."""
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    """Open a log for a program to write to; everything goes to its end, whoever writes.
+
+    It is a file of this name and no other: not what a link leads to, and no pipe or device.
+    """
+    fd = _open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    if os.fstat(fd).st_nlink > 1:
+        os.close(fd)
+        raise OSError(errno.EMLINK, "the file has another name too", str(path))
+    with suppress(PermissionError):  # another user has made it, in a shared store
+        open_as_its_folder(fd, path.parent)
+    return fd
+
+
+def read_log(path: Path) -> int:
+    """Open a log for reading, under the same conditions."""
+    return _open_file(path, os.O_RDONLY)
+
+
+def _open_file(path: Path, flags: int) -> int:
+    try:
+        fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # whose own words are "Too many levels of symbolic links"
+            raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from None
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+    os.set_blocking(fd, True)
+    return fd
 
 
 class Tail:
@@ -41,11 +71,12 @@ class Tail:
     """
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._fd = read_log(path)
         self._at = 0
         self._from = 0
         self._rest = b""
         self._skipping = False
+        self._put_back: list[str] = []
 
     def close(self) -> None:
         """Let go of the file."""
@@ -57,6 +88,21 @@ class Tail:
 
     def lines(self, *, to_end: bool = False) -> list[str]:
         """The lines since last time; at the end also one that was not completed."""
+        again, self._put_back = self._put_back, []
+        if not again:
+            return self._new_lines(to_end=to_end)
+        if not to_end:
+            return again
+        since = self._from
+        more = self._new_lines(to_end=True)
+        self._from = min(since, self._from)
+        return [*again, *more]
+
+    def put_back(self, lines: list[str]) -> None:
+        """Have lines read again next time, before any others."""
+        self._put_back = lines
+
+    def _new_lines(self, *, to_end: bool) -> list[str]:
         size = self.size()
         if size < self._at:  # somebody has emptied it
             self._at, self._rest, self._skipping = 0, b"", False
@@ -128,7 +174,7 @@ def _punch(fd: int, start: int, length: int) -> bool:
 def last_line(path: Path) -> str:
     """The last line that says something, for people; empty if there is none."""
     try:
-        with path.open("rb") as file:
+        with open(read_log(path), "rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 8192))
             data = file.read()

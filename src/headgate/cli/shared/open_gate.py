@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from headgate.config import Defaults
+from headgate.core.printable_text import plain
 from headgate.errors import ConfigError, UsageError
 from headgate.gate import Gate
 from headgate.store import open_store
@@ -102,4 +103,4 @@ def parse_note(text: str) -> str:
 def say(text: str) -> None:
     """Tell a person something, beside the data."""
     with suppress(OSError):
-        print(f"headgate: {text}", file=sys.stderr, flush=True)
+        print(f"headgate: {plain(text)}", file=sys.stderr, flush=True)

@@ -1,6 +1,17 @@
 """Options that several verbs take, and how they are explained."""
 
 from argparse import ArgumentParser
+from typing import NoReturn
+
+from headgate.core.printable_text import plain
+
+
+class VerbParser(ArgumentParser):
+    """Reads the words after a verb. What it repeats of them is safe for a terminal."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with them, and exit with 2."""
+        super().error(plain(message))
 
 
 def add_about(parser: ArgumentParser) -> None:

@@ -4,6 +4,7 @@ import sys
 from typing import TextIO
 
 from headgate.core.display.snapshots import Waiting
+from headgate.core.printable_text import printable
 from headgate.core.quantities import show_seconds
 from headgate.core.times import Seconds
 
@@ -24,7 +25,8 @@ class Progress:
             return
         said = (spot.position, spot.code, spot.pool)
         eta = f", about {show_seconds(spot.eta)} to go" if spot.eta else ""
-        text = f"headgate: {spot.id} waits, {_nth(spot.position)} in line: {spot.reason}{eta}"
+        where = f"{_nth(spot.position)} in line"
+        text = printable(f"headgate: {spot.id} waits, {where}: {spot.reason}{eta}")
         if self._redraws:
             self._drawn = True
             self._write(f"\r\x1b[2K{_fit(text)}")

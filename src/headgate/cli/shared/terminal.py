@@ -1,9 +1,11 @@
 """Tables, bars and times for people: colours on a terminal only, and no name can smuggle any in."""
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TextIO
 
 from headgate.core.times import Seconds
@@ -15,6 +17,7 @@ Column = tuple[str, str]
 """A heading, and `right` for numbers or `shrinks` for what may be long for a terminal."""
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_STYLE = re.compile(rf"(\x1b\[(?:0|{'|'.join(_STYLES.values())})m)")
 _BLOCKS, _PLAIN_BLOCKS = "█▒░", "#=."
 _WIDEST_BAR, _NARROW_BAR = 20, 10
 _NARROW = 100
@@ -65,11 +68,31 @@ def _terminal_width(terminal: int) -> int:
 
 
 def show(lines: Iterable[str]) -> None:
-    """Write lines to stdout, with ? for what it has no characters for."""
-    text = "".join(f"{line}\n" for line in lines)
+    """Write lines to stdout, with ? for what it has no characters for.
+
+    Of what steers a terminal only our own colours get through.
+    """
+    text = "".join(f"{_only_styles(line)}\n" for line in lines)
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
     sys.stdout.flush()
+
+
+def show_path(path: Path) -> None:
+    """Write a path to stdout: to the byte for a program, and as a terminal may show it."""
+    if sys.stdout.isatty():
+        show([clean(str(path))])
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(os.fsencode(path) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _only_styles(line: str) -> str:
+    if line.isprintable():
+        return line
+    parts = _STYLE.split(line)  # every second one is a style
+    return "".join(part if n % 2 else clean(part) for n, part in enumerate(parts))
 
 
 def clean(text: str) -> str:

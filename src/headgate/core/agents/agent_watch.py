@@ -31,7 +31,7 @@ from headgate.core.answers.builtin_rules import LINES
 from headgate.core.answers.classify import LineVerdict, judge_line
 from headgate.core.answers.signals import QUOTA, REFUSALS, Signal
 from headgate.core.named_tuple import NamedTuple
-from headgate.core.printable_text import printable
+from headgate.core.printable_text import printable, without_sequences
 from headgate.core.quantities import show_duration
 from headgate.core.times import NO_TIME, Ms, Seconds
 
@@ -49,7 +49,6 @@ _LONG_WAIT = Ms(60_000)
 """From how many milliseconds on it is known that a quota is gone, and not only for a moment."""
 _LONGEST = 8 * 1024
 _SHOWN = 200
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 _SECRET = re.compile(
     r"(?<![A-Za-z0-9])(?:sk[-_][\w.-]{8,}|(?:AIza|AKIA|eyJ)[\w.-]{12,}|gh[a-z]_\w{16,}|"
     r"xox[a-z]-[\w-]{8,})|(?<=Bearer )\S+|(?<=://)[^\s/@]{1,200}(?=@)"
@@ -324,6 +323,4 @@ def fit_to_show(line: str) -> str:
 
 def _plain(text: str) -> str:
     """A text on one line, without what a terminal would obey."""
-    if "\x1b" in text:
-        text = _ANSI.sub("", text)
-    return printable(text).strip()
+    return printable(without_sequences(text)).strip()

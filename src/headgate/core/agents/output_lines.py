@@ -14,6 +14,7 @@ from headgate.core.agents.profile import OutputLine, Profile, Tool
 from headgate.core.agents.resume_command import SESSION
 from headgate.core.answers.classify import classify_line
 from headgate.core.answers.signals import REFUSALS
+from headgate.core.user_patterns import Pattern, user_pattern
 
 _LONGEST_EVENT = 2**20
 _LONG = 10_000
@@ -53,9 +54,11 @@ def look(profile: Profile, line: str) -> tuple[bool, OutputLine]:
         return False, _BLANK
     session = ""
     if profile.session_line:
-        found = _compiled((profile.session_line,))[0].match(text)
+        found = _compiled(profile.session_line, builtin=profile.builtin).match(text)
         session = _session(found[1]) if found else ""
-    retries = any(pattern.match(text) for pattern in _compiled(profile.retries))
+    retries = any(
+        _compiled(pattern, builtin=profile.builtin).match(text) for pattern in profile.retries
+    )
     return False, OutputLine(not retries, "", session)
 
 
@@ -133,6 +136,6 @@ def _session(value: object) -> str:
     return value if isinstance(value, str) and SESSION.match(value) else ""
 
 
-@lru_cache(maxsize=64)
-def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    return tuple(map(re.compile, patterns))
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str, *, builtin: bool) -> Pattern:
+    return re.compile(pattern) if builtin else user_pattern(pattern)

@@ -101,6 +101,8 @@ class Profile(NamedTuple):
     """Its text output shows nothing while it works."""
     exit_lies: bool = False
     """It may exit with 0 after a refusal."""
+    builtin: bool = False
+    """Whether all its patterns are headgate's own, and so harmless on any text."""
 
     base_url: Mapping[str, str] = {}
     """Variables that point it at `{url}`."""

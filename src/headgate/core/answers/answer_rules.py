@@ -31,7 +31,7 @@ from headgate.core.answers.signals import ACCEPTED, REFUSALS
 from headgate.core.key_patterns import HOST, parse_pattern
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import shown
-from headgate.core.table_fields import FLAG, Field, Fields, flag, pattern, read_fields
+from headgate.core.table_fields import FLAG, Field, FieldRefused, Fields, flag, pattern, read_fields
 from headgate.errors import UsageError
 
 NONE = "none"
@@ -95,7 +95,13 @@ def _signal(value: object) -> str:
 def _headers(value: object) -> Mapping[str, str]:
     if not isinstance(value, dict) or not value:
         raise UsageError("not a table")
-    return {_text(name).lower(): pattern(text) for name, text in value.items()}
+    found = {}
+    for name, text in value.items():
+        try:
+            found[_text(name).lower()] = pattern(text)
+        except re.error as error:
+            raise FieldRefused(f"found a bad pattern for {shown(name)} ({error})") from None
+    return found
 
 
 def _provider(value: object) -> str:

@@ -26,6 +26,7 @@ from headgate.core.answers.signals import ACCEPTED, CONCURRENCY, QUOTA, RATE, RE
 from headgate.core.key_patterns import matches
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Ms, Seconds
+from headgate.core.user_patterns import Pattern, user_pattern
 
 _LONGEST_BODY = 64 * 1024
 _LONGEST_LINE = 8 * 1024
@@ -141,7 +142,7 @@ def judge_line(
         return LineVerdict(_signal(rule, answer, now), rule)
     if rule:
         found, rest = _find_json(groups.get("body", ""))
-        quote = _Quote(rest, int(groups.get("status") or 429), found=found)
+        quote = _Quote(rest, _status(groups.get("status", "")), found=found)
     status = quote.status if (quote.status or 0) >= 400 else None
     if status is None and quote.found is None:
         told = told_failure(quote.text, speaks or profile)
@@ -279,6 +280,11 @@ def _take_apart(
     )
 
 
+def _status(quoted: str) -> int:
+    """The status that a line quotes; a rule of a user's may take anything for one."""
+    return int(quoted) if re.fullmatch(r"[0-9]{3}", quoted, re.ASCII) else 429
+
+
 def _status_of(codes: tuple[str, ...]) -> int | None:
     said = (int(code) for code in codes if re.fullmatch(r"[45][0-9][0-9]", code))
     meant = (STATUSES[code] for code in codes if code in STATUSES)
@@ -349,11 +355,19 @@ def _text(body: str | bytes) -> str:
     return body.decode("utf-8", "replace") if isinstance(body, bytes) else body
 
 
-@lru_cache(maxsize=512)
-def _words(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+_OURS = frozenset(
+    pattern for rule in BUILTIN for pattern in (rule.line, rule.body, *rule.header.values())
+)
+"""Known to be harmless on any text. All others are somebody else's."""
 
 
 @lru_cache(maxsize=512)
-def _line(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+def _words(pattern: str) -> Pattern:
+    if pattern in _OURS:
+        return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+    return user_pattern(pattern, "im")
+
+
+@lru_cache(maxsize=512)
+def _line(pattern: str) -> Pattern:
+    return re.compile(pattern) if pattern in _OURS else user_pattern(pattern)

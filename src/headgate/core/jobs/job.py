@@ -8,9 +8,9 @@ only way from one to another.
 from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
-from typing import Any
 
 from headgate.core.jobs.states import Effect, JobEvent, State, Timer, transition
+from headgate.core.jobs.stored_spec import read_spec
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms
 
@@ -42,6 +42,10 @@ class Spec(NamedTuple):
     terms: Mapping[str, int | bool | None] = {}
     stdin: str | None = None
     """What its program can read; bytes that are no text are kept as surrogates."""
+
+
+UNREADABLE = Spec((), "", attempts=1)
+"""Of a job whose text in the store is damaged: it has no command, and fails when it is its turn."""
 
 
 class Job(NamedTuple):
@@ -131,6 +135,11 @@ def change(job: Job, event: JobEvent, now: Ms, why: Why = _NOTHING) -> Job:
     for effect in step.effects:
         job = _set(job, effect, now)
     return _timed(_with_reason(job, why), now)
+
+
+def in_line(job: Job) -> Job:
+    """A job that had a ticket. It was queued; if it is held, the word in its row was damaged."""
+    return job._replace(state=State.QUEUED) if job.state is State.HELD else job
 
 
 def _set(job: Job, effect: Effect, now: Ms) -> Job:  # noqa: C901 - a case for each effect
@@ -224,15 +233,8 @@ def dump(spec: Spec) -> str:
 @lru_cache(maxsize=8)  # one change of a job looks at it several times
 def load(text: str) -> Spec:
     """The spec that a text stands for; what a newer version has added is not for us."""
-    import json
-
-    said: dict[str, Any] = {
-        name: value for name, value in json.loads(text).items() if name in Spec._fields
-    }
-    for name in ("argv", "models"):
-        if name in said:
-            said[name] = tuple(said[name])
-    return Spec(**said)
+    said = read_spec(text)
+    return UNREADABLE if said is None else Spec(**said)
 
 
 def command(spec: Spec, key: str) -> list[str]:

@@ -9,10 +9,10 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.user_patterns import UserPattern, user_pattern
 from headgate.gate.liveness.process_marks import MARK
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 32 * 1024
 _TAKES_A_WORD = {"-W", "-X"}
-_ASKED = re.compile(r"\bheadgate\s.*?\s--\s", re.DOTALL)
+_HEADGATE, _COMMAND = re.compile(r"\bheadgate\s"), re.compile(r"\s--\s")
 
 
 class Ours(NamedTuple):
@@ -67,7 +67,9 @@ def _scan(
 ) -> "tuple[dict[int, _Match], dict[int, tuple[psutil.Process, list[str]]]]":
     """One pass over all processes: those that match, and those that are headgate itself."""
     wanted = {
-        pool: [_compiled(pattern) for pattern in some] for pool, some in patterns.items() if some
+        pool: [command_pattern(pattern) for pattern in some]
+        for pool, some in patterns.items()
+        if some
     }
     matches: dict[int, _Match] = {}
     own: dict[int, tuple[psutil.Process, list[str]]] = {}
@@ -112,7 +114,7 @@ def _wrappers(
         command = " ".join(told)[:_LONGEST]
         for one in ancestors(process):
             match = matches.get(one.pid)
-            if match and (_ASKED.search(match.text) or (command and command in match.text)):
+            if match and (_asks(match.text) or (command and command in match.text)):
                 found.add(one.pid)
     return found
 
@@ -189,6 +191,12 @@ def is_headgate(argv: list[str]) -> bool:
     return False
 
 
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.DOTALL)  # a prompt's line breaks are no end of the command
+def command_pattern(pattern: str) -> UserPattern:
+    """A pattern of `observe`. A prompt's line breaks are no end of the command."""
+    return user_pattern(pattern, "s")
+
+
+def _asks(text: str) -> bool:
+    """Whether a command line has headgate start a command; in two steps, each of them linear."""
+    found = _HEADGATE.search(text)
+    return found is not None and _COMMAND.search(text, found.end()) is not None

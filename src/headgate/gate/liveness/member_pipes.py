@@ -26,7 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.errors import StoreUnavailableError
+from headgate.errors import StoreUnavailableError, StoreUntrustedError
 from headgate.gate.liveness import begun_leases
 from headgate.gate.liveness.local_members import LocalRegistry
 from headgate.gate.liveness.open_pipes import pipe_of, readers
@@ -34,6 +34,7 @@ from headgate.gate.liveness.process_marks import carriers
 from headgate.ledger.transaction.rows import FindMember, Member
 from headgate.store.pipe_has_reader import has_reader
 from headgate.store.process_of_member import in_sight, is_running, is_stopped
+from headgate.store.trusted_paths import make_folder, open_as_its_folder
 
 if TYPE_CHECKING:
     from headgate.gate.liveness.preload_modules import Preloader
@@ -48,8 +49,9 @@ _MODES = {"life": os.O_RDONLY | os.O_NONBLOCK, "wake": os.O_RDWR | os.O_NONBLOCK
 class PipeRegistry:
     """The members of a store that has a folder. Makes this process one of them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, shared: bool = False) -> None:
         self.folder = folder
+        self._shared = shared
         self.me = os.urandom(6).hex()
         self.marked_programs: dict[str, list[int]] = {}
         """Members kept alive only by programs that carry their mark, and those programs."""
@@ -85,7 +87,7 @@ class PipeRegistry:
         """Make a pipe and read it. It gets its name last: a pipe without a reader is a death."""
         for _ in range(_TRIES):
             with suppress(FileNotFoundError):  # somebody is just removing the folder
-                self.folder.mkdir(mode=0o700, exist_ok=True)
+                make_folder(self.folder, shared=self._shared)
                 return self._make_once(self._path(self.me, f"{kind}.new"), kind)
         return self._make_once(self._path(self.me, f"{kind}.new"), kind)
 
@@ -95,6 +97,8 @@ class PipeRegistry:
         fd = -1
         try:
             fd = os.open(new, _MODES[kind])
+            if self._shared:
+                open_as_its_folder(fd, self.folder)
             if kind == "life":
                 self._begun.tell_all(fd)
             new.rename(self._path(self.me, kind))
@@ -108,7 +112,8 @@ class PipeRegistry:
     def renew(self) -> None:
         """Make the pipes anew whose files are gone: others look for them in vain."""
         for kind, fd in (("life", self._life), ("wake", self._wake)):
-            with self._marking, suppress(OSError):  # then others go on asking after this process
+            # If it cannot be done, others go on asking after this process.
+            with self._marking, suppress(OSError, StoreUntrustedError):
                 if fd >= 0 and not self._is_at(self._path(self.me, kind), fd):
                     new = self._make(kind)
                     os.dup2(new, fd, inheritable=False)

@@ -20,6 +20,7 @@ from headgate.core.jobs.job import (
     Why,
     change,
     dump,
+    in_line,
     load,
     next_model,
     submitted,
@@ -160,7 +161,7 @@ def granted(ledger: Ledger, id: int) -> None:
     """Note that a job has its seats: it is started as soon as its worker gets to it."""
     job = ledger.tx.job(id)
     if job is not None:
-        ledger.tx.change_job(change(job, JobEvent.GRANT, ledger.now))
+        ledger.tx.change_job(change(in_line(job), JobEvent.GRANT, ledger.now))
 
 
 def begin(ledger: Ledger, id: int, worker: str, me: str) -> Job | None:
