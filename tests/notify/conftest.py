@@ -23,6 +23,12 @@ def receiver() -> Iterator[Receiver]:
     it.close()
 
 
+def _whole_lines(book: Path) -> list[str]:
+    """Its lines, but for one that somebody is just writing."""
+    *lines, _ = book.read_text().split("\n")
+    return lines
+
+
 class Desk:
     """A box with targets, and notifiers that deliver to them."""
 
@@ -48,7 +54,7 @@ class Desk:
     def told(self, path: Path | None = None) -> list[dict[str, Any]]:
         """What the book says."""
         book = path or self.book
-        return [json.loads(line) for line in book.read_text().splitlines()] if book.exists() else []
+        return [json.loads(line) for line in _whole_lines(book)] if book.exists() else []
 
     def wait_for(self, count: int) -> list[dict[str, Any]]:
         until(lambda: len(self.told()) >= count)
