@@ -1,7 +1,8 @@
 """Stands before the simulated provider: keeps what is asked, and asks for a tool in the first step.
 
-The simulated provider answers with numbers and keeps no prompts. An agent has to use a tool, and a
-test has to see that a resumed session carries its earlier conversation.
+The simulated provider answers with numbers and keeps no prompts. An agent has to use a tool, a test
+has to see that a resumed session carries its earlier conversation, and an answer may have to be
+what a test wants to have talked about.
 """
 
 import json
@@ -42,6 +43,13 @@ class Front:
     def __init__(self, behind: str, command: str = "echo ran >>ran") -> None:
         self.asked: list[Asked] = []
         self.command = command
+        self.once = False
+        """Whether the tool is asked for only once, whatever has become of it."""
+        self.called = 0
+        self.says = ""
+        """What is answered once there is a tool's result; the provider answers if it is empty."""
+        self.refuses_with: Json | None = None
+        """What every request is refused with, if anything."""
         handler = type("Handler", (_Handler,), {"front": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
@@ -81,15 +89,27 @@ class _Handler(BaseHTTPRequestHandler):
             return
         asked = Asked(self.path, said)
         self.front.asked.append(asked)
+        if self.front.refuses_with is not None:
+            self._refuse(json.dumps(self.front.refuses_with).encode())
+            return
         answer = b""
-        if WANTED in said and not asked.results:
+        over = self.front.once and self.front.called
+        if WANTED in said and not asked.results and not over:
+            self.front.called += 1
             answer = b"".join(_tool_call(self.path, body, self.front.command))
+        elif asked.results and self.front.says:
+            answer = b"".join(_text(self.path, body, self.front.says))
         if not answer:
             self._pass_on(raw)
             return
         self.send_response(200)
         self._end({"content-type": "text/event-stream"})
         self.wfile.write(answer)
+
+    def _refuse(self, body: bytes) -> None:
+        self.send_response(429)
+        self._end({"content-type": "application/json", "content-length": str(len(body))})
+        self.wfile.write(body)
 
     def _body(self) -> bytes:
         if "chunked" not in self.headers.get("transfer-encoding", ""):
@@ -139,24 +159,47 @@ def _tool_call(path: str, body: Json, command: str) -> Iterator[bytes]:
     if path.partition("?")[0].endswith("/messages"):
         name = next((n for n in ("Bash", "bash") if f'"name": "{n}"' in offered), "")
         if name:
-            yield from _anthropic(model, name, {"command": command, "description": "a test"})
+            given = {"command": command, "description": "a test"}
+            block = {"type": "tool_use", "id": f"toolu_{CALL}", "name": name, "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(given)}
+            yield from _anthropic(model, block, delta, "tool_use")
     elif "/responses" in path:
         argument = {"exec_command": "cmd", "shell_command": "command"}
         name = next((n for n in argument if f'"name": "{n}"' in offered), "")
         if name:
-            yield from _responses(model, name, {argument[name]: command})
+            item = {"id": "fc_front", "type": "function_call", "call_id": CALL, "name": name}
+            item |= {"arguments": json.dumps({argument[name]: command}), "status": "completed"}
+            yield from _responses(model, item)
     elif "enerateContent" in path and '"run_shell_command"' in offered:
         call = {"name": "run_shell_command", "args": {"command": command}, "id": CALL}
-        content = {"parts": [{"functionCall": call}], "role": "model"}
-        yield event(
-            {
-                "candidates": [{"content": content, "index": 0, "finishReason": "STOP"}],
-                "usageMetadata": {"promptTokenCount": 1, "totalTokenCount": 2},
-            }
-        )
+        yield from _gemini({"functionCall": call})
 
 
-def _anthropic(model: str, name: str, given: Json) -> Iterator[bytes]:
+def _text(path: str, body: Json, text: str) -> Iterator[bytes]:
+    """An answer that is a text."""
+    model = str(body.get("model", ""))
+    if path.partition("?")[0].endswith("/messages"):
+        delta = {"type": "text_delta", "text": text}
+        yield from _anthropic(model, {"type": "text", "text": ""}, delta, "end_turn")
+    elif "/responses" in path:
+        part = {"type": "output_text", "text": text, "annotations": []}
+        item = {"id": "msg_front", "type": "message", "role": "assistant", "content": [part]}
+        yield from _responses(model, {**item, "status": "completed"})
+    elif "enerateContent" in path:
+        yield from _gemini({"text": text})
+
+
+def _gemini(part: Json) -> Iterator[bytes]:
+    content = {"parts": [part], "role": "model"}
+    yield event(
+        {
+            "candidates": [{"content": content, "index": 0, "finishReason": "STOP"}],
+            "usageMetadata": {"promptTokenCount": 1, "totalTokenCount": 2},
+        }
+    )
+
+
+def _anthropic(model: str, block: Json, delta: Json, stop: str) -> Iterator[bytes]:
     usage = {"input_tokens": 1, "output_tokens": 1}
     head = {"id": "msg_front", "type": "message", "role": "assistant", "model": model}
     message: Json = {
@@ -166,8 +209,6 @@ def _anthropic(model: str, name: str, given: Json) -> Iterator[bytes]:
         "stop_sequence": None,
         "usage": usage,
     }
-    block = {"type": "tool_use", "id": f"toolu_{CALL}", "name": name, "input": {}}
-    delta = {"type": "input_json_delta", "partial_json": json.dumps(given)}
     events: list[Json] = [
         {"type": "message_start", "message": message},
         {"type": "content_block_start", "index": 0, "content_block": block},
@@ -175,7 +216,7 @@ def _anthropic(model: str, name: str, given: Json) -> Iterator[bytes]:
         {"type": "content_block_stop", "index": 0},
         {
             "type": "message_delta",
-            "delta": {"stop_reason": "tool_use", "stop_sequence": None},
+            "delta": {"stop_reason": stop, "stop_sequence": None},
             "usage": usage,
         },
         {"type": "message_stop"},
@@ -184,9 +225,7 @@ def _anthropic(model: str, name: str, given: Json) -> Iterator[bytes]:
         yield event(each, each["type"])
 
 
-def _responses(model: str, name: str, given: Json) -> Iterator[bytes]:
-    item = {"id": "fc_front", "type": "function_call", "call_id": CALL, "name": name}
-    item |= {"arguments": json.dumps(given), "status": "completed"}
+def _responses(model: str, item: Json) -> Iterator[bytes]:
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
     answer = {"id": "resp_front", "object": "response", "model": model, "output": []}
     done = {**answer, "status": "completed", "output": [item], "usage": usage}

@@ -228,7 +228,7 @@ def test_cancelled_while_a_tool_runs(box: JobBox, client: Client, provider: Stag
 
 
 def test_its_runner_is_killed(box: JobBox, client: Client, provider: Stage) -> None:
-    """It goes on, is looked after to its end, and is tried again with its session."""
+    """It goes on, is looked after to its end, and is not asked to go on when it has finished."""
     box.config(BRISK)
     provider.front.command = UNTIL_GO
     box.worker()
@@ -241,9 +241,10 @@ def test_its_runner_is_killed(box: JobBox, client: Client, provider: Stage) -> N
     assert agent in marked(box)
     (client.work / "go").touch()
     job = ended(box, id)
-    assert (job["state"], codes(job)) == ("done", ["lost", "exit"])
+    assert (job["state"], codes(job)) == ("done", ["finished"])
     assert client.answer(box.log(id, 1)) == WORDS
-    went_on(box, client, provider, id)
+    assert not provider.resumed_with()
+    assert ran(client) == 1
     nothing_left(box, client)
 
 
