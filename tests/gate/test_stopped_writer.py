@@ -40,6 +40,26 @@ def stopped_writer(box: Box) -> Program:
     return program
 
 
+def test_cancel_lets_a_stopped_writer_go_on(one: Box) -> None:
+    """Whoever holds the lease was stopped with the store's lock: it goes on, so that it can end."""
+    holder = one.python(f"""
+import threading
+asked = threading.Event()
+lease = gate.slot("a/b").acquire()
+lease.when_ended(lambda error: asked.set())
+print(lease.id)
+{WRITER}
+asked.wait(1000)
+lease.release()
+""")
+    id = holder.line()
+    assert holder.line() == "stops"
+    cancel = one.start(HEADGATE, "cancel", id, "--grace", "15s")
+    assert cancel.line(stream="stderr") == f"headgate: {id} has ended"
+    assert cancel.wait() == 0
+    assert holder.wait() == 0
+
+
 @pytest.fixture
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "_PATIENCE", 0.5)

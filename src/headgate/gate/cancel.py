@@ -2,8 +2,9 @@
 
 One transaction takes all that waits out of the line and asks what runs to end: nothing of it can
 start in between. What runs is ended by the process that minds it, and from here if that one is
-gone, or is more patient than the grace. A process that is stopped goes on, so that it can end.
-Seats are freed by the end of the programs, never before.
+gone, or is more patient than the grace. A process that is stopped goes on, so that it can end; also
+before anything is written, because it may have been stopped with the store's lock. Seats are freed
+by the end of the programs, never before.
 
 Who is interrupted while it waits can do it again: all of it was asked to end by then.
 """
@@ -83,6 +84,8 @@ def cancel_all(
         if on_outcome is not None:
             on_outcome(outcomes[id])
 
+    if wanted:
+        runtime.transactor.look(partial(_let_holders_go_on, ids=wanted))
     asked = runtime.transactor.run(partial(_ask_all, ids=wanted)) if wanted else {}
     uid = runtime.uid() if asked else ""
     left: dict[int, _Ending] = {}
@@ -98,6 +101,14 @@ def cancel_all(
     for id, error in _await_ends(runtime, left):
         tell(id, ENDED if error is None else FAILED, error)
     return [outcomes[id] for id in wanted]
+
+
+def _let_holders_go_on(ledger: Ledger, ids: list[int]) -> None:
+    """Who holds the leases may have been stopped within a transaction: then nobody could write."""
+    for lease in filter(None, map(ledger.tx.lease, ids)):
+        holder = ledger.tx.member(lease.member)
+        if holder is not None and is_stopped(holder):
+            let_go_on(holder.pid)
 
 
 def _ask_all(ledger: Ledger, ids: list[int]) -> dict[int, _Asked]:
@@ -186,7 +197,9 @@ def _see_to(runtime: Runtime, endings: Iterable[_Ending]) -> None:
     if orphans:
         found = programs_of(runtime.registry, {one.mark: one.lease for one in orphans})
         for one in orphans:
-            forced = now >= one.deadline
+            if not one.signalled:  # to find them may have taken longer than their grace
+                one.deadline = Seconds(time.monotonic()) + one.grace
+            forced = time.monotonic() >= one.deadline
             ask_to_end(found[one.mark] - (set() if forced else one.signalled), forced=forced)
             one.signalled |= found[one.mark]
     if late:
