@@ -51,6 +51,7 @@ def load(path: Path | None) -> Config:
         if not stat.S_ISREG(mode):  # opening a pipe would wait for a writer, perhaps for ever
             found = "a directory" if stat.S_ISDIR(mode) else "a device or a pipe"
             raise ConfigError(f"{name}: found {found}, expected a TOML file; name a file instead")
+        check_trusted(path)
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)
     except (OSError, ValueError) as error:
@@ -75,6 +76,15 @@ def load(path: Path | None) -> Config:
     from headgate.config.check import parse
 
     return parse(text, str(path))._replace(path=path)
+
+
+def check_trusted(path: Path) -> None:
+    """Raise if a file is not this user's or root's alone: it may name commands to run."""
+    from headgate.trusted_files import Trust, check_file, check_way
+
+    trust = Trust(ConfigError, "Name another file, as with HEADGATE_CONFIG", roots=True)
+    check_way(path.absolute().parent, trust)
+    check_file(path.absolute(), trust)
 
 
 class Defaults:
@@ -113,6 +123,8 @@ class Watched:
             return None
         self._seen = _settled(mark)
         try:
+            if mark is None:  # who can change its folder may have removed it
+                check_trusted(self.path)
             config = load(None if mark is None else self.path)
         except ConfigError as error:
             if self._told != str(error):
