@@ -15,7 +15,7 @@ PINS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench sim reference chaos clients pin clean
+.PHONY: help demo test lint format bench sim reference chaos soak clients pin clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) \
@@ -48,6 +48,10 @@ reference: $(VENV)/.dev ## write docs/reference.md, as the code has it
 
 chaos: $(VENV)/.dev ## kill and stop things at random for HEADGATE_CHAOS_SECONDS (120), then count seats
 	HEADGATE_CHAOS_SECONDS=$(HEADGATE_CHAOS_SECONDS) $(BIN)/pytest -m chaos --timeout=0 $(ARGS)
+
+soak: $(VENV)/.dev ## keep 1,000 slow streams open through one wire for ten minutes
+	HEADGATE_SOAK_STREAMS=$${HEADGATE_SOAK_STREAMS:-1000} HEADGATE_SOAK_SECONDS=$${HEADGATE_SOAK_SECONDS:-600} \
+	    $(BIN)/pytest -m soak $(ARGS)
 
 clients: $(VENV)/.dev ## run the real agents (claude, opencode, codex, gemini) from npm, on loopback
 	@if command -v npm >/dev/null; then \

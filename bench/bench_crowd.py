@@ -81,7 +81,7 @@ class Crowd:
 def measure(*, tiny: bool = False) -> Iterator[Figure]:
     """A small and a large crowd."""
     for number in (6,) if tiny else (300, 1_000):
-        yield from _measure(number, quiet=0.2 if tiny else 10.0, turns=min(number - 1, 200))
+        yield from _measure(number, quiet=0.2 if tiny else 20.0, turns=min(number - 1, 200))
 
 
 def _measure(number: int, quiet: float, turns: int) -> Iterator[Figure]:

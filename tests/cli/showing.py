@@ -4,12 +4,15 @@ import contextlib
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from headgate import HeadgateError
+from headgate.core.agents.meters import Meter, MeterChoice
 from tests.cli.golden.compare import Ask, Said
+from tests.store.rows import request
 from tests.support import LONG, Box
 
 OPUS = "anthropic/claude-opus-4-6"
@@ -64,7 +67,7 @@ MAPS = {"unlimited", "reserve"}
 _PASSING = {
     **dict.fromkeys(("eta", "waited", "held", "age", "seconds", "wall", "cpu"), "SECONDS"),
     **dict.fromkeys(("memory", "peak"), "BYTES"),
-    "retry_after": "SECONDS",
+    **dict.fromkeys(("retry_after", "first_byte", "took"), "SECONDS"),
     "pid": "PID",
     "path": "PATH",
     "errors": "ERRORS",
@@ -80,7 +83,11 @@ def scene(box: Box, ask: Ask) -> Iterator[None]:
     gate = box.gate()
     gate.pause("umans")
     gate.slot("a/b", task="brief").acquire().release()
-    gate.slot(OPUS, task="oracle-1", label="claude").acquire()
+    runs = gate.slot(OPUS, task="oracle-1", label="claude").acquire()
+    gate.keep_meter(runs.id, MeterChoice(Meter.WIRE, None, "claude sends the same", ""))
+    ended = [request(OPUS, refused=1), request(OPUS, told=False)]
+    at = gate.moment(time.time())
+    gate.record_requests(runs.id, [row._replace(at=at) for row in ended], 2, at)
     waits = threading.Event()
 
     def stand_in_line() -> None:

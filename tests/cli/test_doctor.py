@@ -26,6 +26,7 @@ from headgate.doctor import (
     Report,
     examine,
     machine,
+    meters,
     overlapping_pools,
     settings,
     storage,
@@ -33,7 +34,7 @@ from headgate.doctor import (
     try_notification,
     unmanaged_agents,
 )
-from headgate.doctor.facts import Facts, StoreContents
+from headgate.doctor.facts import Facts, StoreContents, gather
 from headgate.doctor.pattern_overlap import covers, overlap
 from headgate.gate.liveness.process_marks import MARK
 from tests.cli.golden.compare import Ask, asking, check
@@ -664,3 +665,95 @@ def test_it_runs_from_a_shell(box: Box) -> None:
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.isascii()
     assert "  x " in done.stdout
+
+
+def installed(folder: Path, *names: str) -> dict[str, str]:
+    """An environment in which some agents are on the PATH, and nothing else of a user's is."""
+    for name in names:
+        program = folder / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text("#!/bin/sh\nexit 3\n")
+        program.chmod(0o755)
+    return {"PATH": str(folder / "bin"), "HOME": str(folder)}
+
+
+def test_each_agent_tells_its_meter(tmp_path: Path, box: Box) -> None:
+    """Which agents are installed, which meter each gets and why; a hint where there is a better."""
+    box.gate()
+    environ = installed(tmp_path, "claude", "opencode")
+    findings = {one.text.partition(":")[0]: one for one in _meters(environ, box)}
+    assert (findings["opencode"].level, findings["opencode"].code) == ("ok", "meter")
+    assert "meter wire, because opencode sends the same" in findings["opencode"].text
+    assert findings["claude"].level == "note"
+    assert "meter agent, because nobody asked" in findings["claude"].text
+    assert "--meter wire" in findings["claude"].advice
+    assert set(findings) == {"claude", "opencode"}
+
+
+def test_the_settings_say_which_meter(tmp_path: Path, box: Box) -> None:
+    """What somebody asked for counts, and is told; a meter that there is not is a problem."""
+    box.gate()
+    environ = installed(tmp_path, "opencode")
+    (said,) = _meters({**environ, "HEADGATE_METER": "agent"}, box)
+    assert said.text == "opencode: meter agent, because HEADGATE_METER says so"
+    (broken,) = _meters({**environ, "HEADGATE_METER": "speed"}, box)
+    assert (broken.level, broken.code) == ("problem", "meter_broken")
+
+
+def test_a_gateway_of_the_users_stays_the_upstream(tmp_path: Path, box: Box) -> None:
+    """Its host is told, without what may be secret in its URL; and so is a proxy on the way."""
+    box.gate()
+    environ = {
+        **installed(tmp_path, "claude"),
+        "ANTHROPIC_BASE_URL": "https://gateway.corp/v9?key=hunter3",
+        "https_proxy": "http://me:hunter4@proxy",
+    }
+    findings = _meters(environ, box)
+    assert codes(findings) == [("ok", "meter"), ("note", "upstream"), ("note", "wire_proxy")]
+    assert "gateway.corp" in findings[1].text
+    assert "hunter" not in str(findings)
+
+
+def test_refusals_without_a_time_make_it_a_warning(tmp_path: Path, box: Box) -> None:
+    """An agent that is judged by its output, in a pool that upstream refused lately."""
+    box.gate()
+    environ = installed(tmp_path, "claude")
+    seen = StoreContents(refused={"openai": 1, "anthropic": 3})
+    (one,) = _meters(environ, box, seen)
+    assert one.level == "warning"
+    assert "refused work of anthropic" in one.text
+    (other,) = _meters(environ, box, StoreContents(refused={"openai": 1}))
+    assert other.level == "note"
+
+
+def test_events_tell_what_was_refused(box: Box) -> None:
+    """A refusal that lowered a limit is known to the checks, by its pool."""
+    box.config("[pools.a]\nlimit = 4\n")
+    with box.gate().slot("a/x") as lease:
+        lease.report("concurrency-limited", retry_after=0)
+    seen = gather(load(None), {}, box.url, "")[0].seen
+    assert seen.refused == {"a": 1}
+
+
+def test_folders_of_ended_wires_are_told(box: Box) -> None:
+    """Only those of agents that hold no seats, and of which nothing lives."""
+    holder = box.holder("a/b")
+    (work,) = box.running()
+    wire = box.folder / "s.db.wire"
+    for name in (str(work["id"]), "77", "strange"):
+        (wire / name).mkdir(parents=True)
+    given = gather(load(None), {}, box.url, "")[0]
+    (left,) = meters.leftovers(given)
+    assert (left.level, left.code) == ("note", "wire_leftovers")
+    assert left.text.startswith("1 agents that have ended")
+    assert str(wire / "77") in left.advice
+    holder.end()
+    (wire / "77").rmdir()
+    (wire / str(work["id"])).rmdir()
+    assert list(meters.leftovers(given)) == []
+
+
+def _meters(environ: dict[str, str], box: Box, seen: StoreContents | None = None) -> list[Finding]:
+    status = Status((), 0, 0, {}, Seconds(1_000.0))
+    about = Facts(load(None), environ, box.url, status, box.path, box.members)
+    return meters.check(about._replace(seen=seen or StoreContents()))

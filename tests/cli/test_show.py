@@ -12,20 +12,25 @@ import subprocess
 import sys
 import termios
 import threading
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import apsw
 import pytest
 
 from headgate import Gate, HeadgateError
 from headgate.cli import capacity, queue, status, why
-from headgate.cli.shared import terminal
+from headgate.cli.shared import requests, terminal
 from headgate.core.display import json_shapes
 from headgate.core.display.snapshots import (
     Capacity,
+    Event,
+    Metered,
     Past,
     PoolStatus,
     Queue,
+    RequestStatus,
     Running,
     Status,
     UpstreamStatus,
@@ -39,6 +44,7 @@ OPUS = "anthropic/claude-opus-4-6"
 NOON = Seconds(1_700_000_000.0)
 EVIL = "\x1b[31mred\x1b]0;owned\x07\nnew line\x9b2J\u202egnp\x7f"
 PLAIN = terminal.Pen()
+HAPPENED = Event(7, NOON, "released", 7, OPUS, "oracle-1", "", "")
 
 
 def stand_in_line(
@@ -138,6 +144,80 @@ FULL_STATUS = Status(
     unlimited={"xai/grok-4": 2, "(no model)": 1},
     at=NOON,
 )
+
+
+def asked(outcome: str, **more: Any) -> RequestStatus:  # noqa: ANN401 - a field's
+    """A request of an agent; all but its outcome is as usual."""
+    usual = RequestStatus(
+        at=NOON,
+        key=OPUS,
+        task="",
+        outcome=outcome,
+        status=200,
+        waited=Seconds(0),
+        first_byte=Seconds(0.9),
+        took=Seconds(12.5),
+        input_tokens=12_000,
+        output_tokens=310,
+        cached_tokens=9_000,
+        tries=1,
+    )
+    return usual._replace(**more)
+
+
+METERED = Metered(
+    meter="wire",
+    reason="claude sends the same by way of headgate",
+    hint="",
+    requests=41,
+    refused=3,
+    waited=Seconds(14.0),
+    took=Seconds(512.0),
+    input_tokens=1_203_400,
+    output_tokens=9_310,
+    cached_tokens=1_100_000,
+    last_requests=(
+        asked("complete"),
+        asked("complete", waited=Seconds(4.0), tries=2),
+        asked("refused", status=429, input_tokens=None, output_tokens=None, cached_tokens=None),
+        asked("upstream_failed", status=None, first_byte=None, task=EVIL),
+    ),
+)
+
+
+def test_why_tells_the_meter_and_the_requests() -> None:
+    """Which meter counts and why, what all requests come to, and the last of them."""
+    work = Running(
+        *(7, OPUS, "oracle-1", 0, 1, "claude", "running", NOON, Seconds(60.0), 4711, None),
+        in_flight=2,
+        oldest_request=None,
+    )
+    lines = [*why.lines(7, work, ["host"], PLAIN, METERED), *requests.table(METERED, PLAIN)]
+    check("why-metered", timeless("\n".join(lines)) + "\n")
+    assert all(map(str.isprintable, lines))
+
+
+def test_why_gives_the_hint() -> None:
+    """Of an agent that is judged by its output although its requests could be seen."""
+    judged = METERED._replace(meter="agent", reason="nobody asked", hint="--meter wire")
+    judged = judged._replace(requests=0, last_requests=())
+    lines = why.lines(7, Past((HAPPENED,)), [], PLAIN, judged)
+    assert [line.split() for line in lines if "agent" in line or "hint" in line] == [
+        ["meter", "agent", "(nobody", "asked)"],
+        ["hint", "--meter", "wire"],
+    ]
+    assert requests.table(judged, PLAIN) == requests.table(None, PLAIN) == []
+
+
+def test_queue_shows_requests_only_if_there_are_any() -> None:
+    """How many are on their way, and for how long the oldest has been."""
+    work = Running(*(7, OPUS, "t", 0, 1, "claude", "running", NOON, Seconds(60.0), 0, None))
+    assert "requests" not in "\n".join(queue.lines(Queue((work,), (), 0), PLAIN))
+    hour_ago = Seconds(time.time() - 3_600)
+    asks = work._replace(in_flight=3, oldest_request=hour_ago)
+    shown = "\n".join(queue.lines(Queue((work, asks), (), 0), PLAIN))
+    assert "requests" in shown
+    assert "3 for 1h" in shown
 
 
 def test_status_is_drawn_with_bars_and_only_the_columns_that_say_something() -> None:

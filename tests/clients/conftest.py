@@ -32,6 +32,7 @@ def client(request: pytest.FixtureRequest, box: Box, steady: None, provider: Pro
     made = REAL[request.param](box, provider.url)
     if not Path(made.program).exists():
         pytest.skip(f"{made.program} is not there: run `make clients`")
+    box.env["HEADGATE_METER"] = "agent"  # what it prints is what most of these are about
     return made
 
 

@@ -37,11 +37,20 @@ class Asked(NamedTuple):
         return sum(self.text.count(f'"{name}"') for name in _RESULTS)
 
 
+class Heard(NamedTuple):
+    """A request with all that came with it."""
+
+    path: str
+    headers: dict[str, str]
+    body: str
+
+
 class Front:
     """A server in a thread, for as long as the block lasts."""
 
     def __init__(self, behind: str, command: str = "echo ran >>ran") -> None:
         self.asked: list[Asked] = []
+        self.heard: list[Heard] = []
         self.command = command
         self.once = False
         """Whether the tool is asked for only once, whatever has become of it."""
@@ -88,6 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._pass_on(raw)
             return
         asked = Asked(self.path, said)
+        self.front.heard.append(Heard(self.path, dict(self.headers.items()), raw.decode()))
         self.front.asked.append(asked)
         if self.front.refuses_with is not None:
             self._refuse(json.dumps(self.front.refuses_with).encode())

@@ -633,3 +633,62 @@ def test_the_last_event_tells_that_the_work_is_done(
     for line in lines:
         watch.feed(line, Ms(2_000), WALL)
     assert watch.finished is finished
+
+
+# Agents that wait as they are told, and do not tell.
+
+HEAD = "timestamp=2026-11-18T09:50:43.585Z level="
+TAIL = "providerID=anthropic modelID=m session.id=ses_{} small=false agent=build mode=primary"
+TOO_MANY = 'error.error="AI_APICallError: Too Many Requests"'
+STEP = '{"type":"text","sessionID":"ses_1","part":{"type":"text","text":"x"}}'
+
+
+def asks(session: int = 1) -> str:
+    return f"{HEAD}INFO run=1 message=stream {TAIL.format(session)}"
+
+
+def refuses(session: int = 1) -> str:
+    return f'{HEAD}ERROR run=1 message="stream error" {TAIL.format(session)} {TOO_MANY}'
+
+
+def test_it_waits_until_it_asks_again() -> None:
+    """Opencode says that it was refused and then that it tries again; in between it waits."""
+    watch = agent_watch("opencode")
+    assert watch.feed(asks(), Ms(2_000), WALL) is None
+    assert watch.waiting is None
+    signal = watch.feed(refuses(), Ms(2_100), WALL)
+    assert signal
+    assert (signal.waits, signal.retry_after) == (True, None)
+    assert watch.waiting == signal
+    watch.feed(asks(), Ms(9_100), WALL)
+    assert watch.waiting is None
+    assert watch.refused_at == 2_100
+
+
+def test_each_request_is_waited_for_by_itself() -> None:
+    """That a sub-agent asks says nothing of its parent, which still waits."""
+    watch = agent_watch("opencode")
+    for line in (asks(1), asks(2), refuses(1), refuses(2), asks(2)):
+        watch.feed(line, Ms(2_000), WALL)
+    assert watch.waiting
+    watch.feed(asks(1), Ms(2_000), WALL)
+    assert not watch.waiting
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (refuses(),),
+        (asks(2), refuses(1)),
+        (asks(), refuses(), STEP),
+        (asks(), refuses(), '{"type":"error","error":{"data":{"statusCode":429}}}'),
+    ],
+    ids=["no request was seen", "another request was seen", "an answer", "the end"],
+)
+def test_it_is_not_said_to_wait(lines: tuple[str, ...]) -> None:
+    """Unless its next try would be seen, and while nothing else has followed."""
+    watch = agent_watch("opencode")
+    for line in lines:
+        signal = watch.feed(line, Ms(2_000), WALL)
+    assert watch.waiting is None
+    assert not (signal and signal.waits)

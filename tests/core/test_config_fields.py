@@ -47,7 +47,7 @@ COUNTS: dict[str, dict[str, Any]] = {
     "notify": NotifyTarget._field_defaults,
 }
 """What counts without a key."""
-IN_WORDS = {"name", "programs", "provider", "status", "profile"}
+IN_WORDS = {"name", "programs", "provider", "status", "profile", "meter"}
 """Keys whose default depends on something else, and is told in words."""
 
 
@@ -94,7 +94,7 @@ def test_the_template_shows_the_same_defaults() -> None:
         ("pools.NAME.usage", UsageSource._fields),
         ("classify", Rule._fields),
         ("jobs", (*RunLimits._fields, *JobPolicy._fields)),
-        ("profiles.NAME", ("like", *Profile._fields)),
+        ("profiles.NAME", ("like", "base_url", *Profile._fields)),
         ("profiles.NAME.tools", Tool._fields),
         ("notify", NotifyTarget._fields),
         ("notify.only", Only._fields),

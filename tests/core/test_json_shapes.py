@@ -16,8 +16,10 @@ from headgate.core.display.snapshots import (
     Capacity,
     Event,
     JobStatus,
+    Metered,
     PoolStatus,
     Queue,
+    RequestStatus,
     Running,
     Status,
     UpstreamStatus,
@@ -79,6 +81,33 @@ RUNS = Running(
     2,
 )
 RUN = AttemptStatus(1, OPUS, NOON, Seconds(NOON + 60), "exit", "exit 1", "1:0")
+ASKED = RequestStatus(
+    at=NOON,
+    key=OPUS,
+    task="",
+    outcome="complete",
+    status=200,
+    waited=Seconds(2.0),
+    first_byte=Seconds(2.9),
+    took=Seconds(8.5),
+    input_tokens=12_000,
+    output_tokens=310,
+    cached_tokens=9_000,
+    tries=2,
+)
+METERED = Metered(
+    meter="wire",
+    reason="--meter says so",
+    hint="",
+    requests=1,
+    refused=1,
+    waited=Seconds(2.0),
+    took=Seconds(8.5),
+    input_tokens=12_000,
+    output_tokens=310,
+    cached_tokens=9_000,
+    last_requests=(ASKED,),
+)
 UPSTREAM = UpstreamStatus(True, 2.5, 4, None, 3, 4, Seconds(1.5), Ms(900), False, "", "")
 POOL = PoolStatus(
     *("host", 3, 3, "default", 1, 0, 2, True, None, Ms(0), None, {"interactive": 1}),
@@ -92,6 +121,8 @@ NAMES = {
     "Work": json_shapes.WORK,
     "Queue": json_shapes.QUEUE,
     "History": json_shapes.HISTORY,
+    "Metered": json_shapes.METERED,
+    "Request": json_shapes.REQUEST,
     "Attempt": json_shapes.ATTEMPT,
     "Outcome": json_shapes.OUTCOME,
     "Status": json_shapes.STATUS,
@@ -113,6 +144,7 @@ EXAMPLES = {
     "Message": told(PAUSED),
     "Work": json_shapes.document(json_shapes.work(JOB)),
     "Attempt": json_shapes.history({}, (), (), [RUN])["attempt_list"][0],
+    "Request": json_shapes.metered(METERED)["last_requests"][0],
     "Outcome": json_shapes.document(
         json_shapes.outcome("77", "failed", "there is no job 77; see headgate queue")
     ),
@@ -150,6 +182,10 @@ def test_every_shape_has_all_its_names() -> None:
         *json_shapes.WORK,
         *json_shapes.HISTORY,
     )
+    assert json_shapes.history(past, [], None, [])["metered"] is None
+    metered = json_shapes.history(past, [], None, [], meter=METERED)["metered"]
+    assert tuple(metered) == json_shapes.METERED
+    assert tuple(metered["last_requests"][0]) == json_shapes.REQUEST
     queue = Queue((RUNS,), (WAITS,), 1, (JOB,), 1, (JOB,))
     assert tuple(json_shapes.queue(queue, 1)) == json_shapes.QUEUE
     assert tuple(json_shapes.status(Status((POOL,), 1, 2, {}, NOON))) == json_shapes.STATUS

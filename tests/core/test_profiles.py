@@ -20,7 +20,6 @@ from headgate.core.agents.find_profile import (
     Profile,
     find,
     key,
-    points_at,
     read,
     resume,
     writes_events,
@@ -259,19 +258,6 @@ def test_the_command_line_given_stays_as_it_is() -> None:
     argv = ["claude", "-p", "fix"]
     resume(BY_NAME["claude"], argv, ID)
     assert argv == ["claude", "-p", "fix"]
-
-
-# Pointing it elsewhere.
-
-
-def test_agents_are_pointed_at_a_base_url() -> None:
-    """Each by its own variable; an end slash and quotation marks do no harm."""
-    url = "http://127.0.0.1:8/t/task-42"
-    assert points_at(BY_NAME["claude"], f"{url}/") == {"ANTHROPIC_BASE_URL": url}
-    assert points_at(BY_NAME["gemini"], url) == {"GOOGLE_GEMINI_BASE_URL": url}
-    assert points_at(BY_NAME["codex"], url) == points_at(GENERIC, url) == {}
-    content = points_at(BY_NAME["opencode"], 'http://h/"a')["OPENCODE_CONFIG_CONTENT"]
-    assert '"baseURL":"http://h/%22a/v1"' in content
 
 
 # What a line tells.
@@ -640,7 +626,8 @@ def test_the_reference_explains_every_field() -> None:
     page = (DOCS / "reference.md").read_text(encoding="utf-8")
     table = page.partition("\n### `profiles.NAME`\n")[2].partition("\n#")[0]
     rows = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
-    assert sorted(rows) == sorted({*Profile._fields, "like"} - {"builtin", "name", "speaks"})
+    fields = {*Profile._fields, "like", "base_url"}  # which is short for one in `wire`
+    assert sorted(rows) == sorted(fields - {"builtin", "name", "speaks"})
 
 
 def test_the_example_of_the_page_can_be_used() -> None:

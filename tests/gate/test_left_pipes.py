@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from headgate.gate.liveness.member_pipes import PipeRegistry
 from tests.support import Box
 
@@ -38,6 +40,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.timeout(240)  # 40,000 pipes are made, which takes two seconds on an idle machine
 def test_a_kill_between_two_removals_leaves_nothing_for_good(box: Box) -> None:
     """Of the dead whose pipes were being removed, what is left goes with age, like all pipes."""
     dice = random.Random(12)  # noqa: S311 - it must be repeatable

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from headgate import Gate, NoRoomError
-from tests.support import LONG, Box, gone, pool_of
+from tests.support import LONG, Box, gone, pool_of, until
 
 pytestmark = pytest.mark.usefixtures("steady")
 SOON = 3.0
@@ -297,7 +297,7 @@ async def program():
             print("up", flush=True)
             await asyncio.sleep(1000)
         finally:
-            time.sleep(0.7)
+            sys.stdin.read()
             print("tidied", time.monotonic(), flush=True)
 try:
     asyncio.run(program())
@@ -307,6 +307,9 @@ except HoldExpiredError:
     program = box.python(script)
     assert program.line() == "up"
     waiter = box.waiter()
+    until(lambda: box.events("overdue"))
+    assert waiter.silent(for_seconds=0.5)
+    program.go()
     assert waiter.line() == "up"
     started = time.monotonic()
     word, at = program.line().split()

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from headgate import Gate, NoRoomError
-from headgate.core.times import Ms
+from headgate.core.times import Ms, Seconds
 from headgate.gate import usage_poller
 from headgate.ledger.watch_duty import WatchList
+from headgate.usage.call import ask_function
 from tests.gate.conftest import Opener
 from tests.support import HEADGATE, LONG, Box, pool_of, until
 from tests.usage.server import Peer, Server, answer
@@ -119,6 +120,30 @@ def test_a_function_that_hangs_is_not_waited_for(
             lease.release()
     finally:
         go.set()
+
+
+def test_a_function_that_hangs_is_no_matter_of_other_gates(reader: Reader) -> None:
+    """Another gate's function for a pool of the same name is called all the same."""
+    go = threading.Event()
+    asked = threading.Event()
+
+    def hang() -> int:
+        asked.set()
+        go.wait(LONG)
+        return 0
+
+    first = threading.Thread(target=ask_function, args=(hang, "u", Seconds(LONG)))
+    first.start()
+    try:
+        assert asked.wait(LONG)
+        gate = reader(lambda: 1)
+        gate.slot("u/m", timeout=LONG).acquire().release()
+        upstream = pool_of(gate, "u").upstream
+        assert upstream is not None
+        assert (upstream.in_use, upstream.problem) == (1, "")
+    finally:
+        go.set()
+        first.join(LONG)
 
 
 @pytest.mark.parametrize("ending", [SystemExit(3), KeyboardInterrupt()])

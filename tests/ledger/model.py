@@ -12,6 +12,8 @@ from typing import NamedTuple
 from headgate.core.times import Ms
 
 FOREVER = 2**62
+REQUEST = -1
+"""The lender of a request."""
 
 LIMITS: dict[str, int | None] = {
     "host": 3,
@@ -170,7 +172,7 @@ class Model:
         """What a ticket must get beyond what its lender's family has, and that family."""
         family = self._family(ticket.lender)
         found = []
-        for pool in KEYS[ticket.key]:
+        for pool in pools_of(ticket.key, ticket.lender):
             where = place(pool, ticket.machine)
             lent = max((one.weight for one in family if where in places(one)), default=0)
             seats = max(0, ticket.weight - lent)
@@ -278,7 +280,7 @@ class Model:
     def grant(self, ticket: Ticket) -> None:
         """Make a lease of a ticket."""
         chain = self.needs(ticket)[1]
-        lender = ticket.lender if chain else 0
+        lender = ticket.lender if chain or ticket.lender == REQUEST else 0
         for lease in self.leases:
             if lease.id == lender:
                 lease.chain = chain
@@ -286,7 +288,7 @@ class Model:
             Lease(
                 ticket.id,
                 ticket.member,
-                ticket.machine,
+                "" if lender == REQUEST else ticket.machine,
                 ticket.key,
                 ticket.cls,
                 ticket.weight,
@@ -305,7 +307,7 @@ class Model:
             return False
         before = {where: self.held(where) for where in places(lease)}
         self.leases.remove(lease)
-        for pool in KEYS[lease.key]:
+        for pool in pools_of(lease.key, lease.lender):
             where = place(pool, lease.machine)
             freed = before[where] - self.held(where)
             if freed and self.cooldown(pool) and self.limit(pool) is not None:
@@ -433,7 +435,12 @@ def place(pool: str, machine: str) -> str:
 
 def places(one: Ticket | Lease) -> list[str]:
     """Where someone's seats are counted."""
-    return [place(pool, one.machine) for pool in KEYS[one.key]]
+    return [place(pool, one.machine) for pool in pools_of(one.key, one.lender)]
+
+
+def pools_of(key: str, lender: int) -> list[str]:
+    """The pools that someone sits in: for a request, its agent sits in `host`."""
+    return [pool for pool in KEYS[key] if pool != "host" or lender != REQUEST]
 
 
 def ceiling(need: Need, cls: str) -> int:

@@ -27,7 +27,7 @@ from headgate.ledger.queries.forecast import Forecast, forecast
 from headgate.ledger.queries.positions_and_etas import Survey
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import place
-from headgate.ledger.transaction.rows import Member
+from headgate.ledger.transaction.rows import WITHOUT_HOST, Member
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
 from tests.ledger.test_machine import patient, usual
@@ -72,7 +72,7 @@ work: dict[str, Any] = {
     "tokens": st.sampled_from((0, 0, 30)),
     "pick": picks,
 }
-asks = step("ask", lender=st.sampled_from((0, 0, 0, 1, 2, 3)), **work)
+asks = step("ask", lender=st.sampled_from((0, 0, 0, WITHOUT_HOST, 1, 2, 3)), **work)
 submits = step("submit", **work)
 others = st.one_of(
     step("release", pick=picks),
@@ -93,7 +93,9 @@ histories = st.builds(
 History = tuple[list[Step], list[Step]]
 limits = st.fixed_dictionaries({name: st.integers(1, 5) for name in POOLS})
 wanted = st.lists(
-    step("ask", lender=st.sampled_from((0, 0, 0, 1, 2)), **work), min_size=1, max_size=10
+    step("ask", lender=st.sampled_from((0, 0, 0, WITHOUT_HOST, 1, 2)), **work),
+    min_size=1,
+    max_size=10,
 )
 
 
@@ -173,7 +175,7 @@ class Street(Yard):
             urgency=-one.priority,
             since=Ms(self.now - one.ago),
             view=one.view,
-            lender=held[-one.lender] if 0 < one.lender <= len(held) else 0,
+            lender=held[-one.lender] if 0 < one.lender <= len(held) else min(0, one.lender),
             tokens=one.tokens,
         )
 

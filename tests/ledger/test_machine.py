@@ -63,6 +63,7 @@ class Op(NamedTuple):
     view: str = ""
     lender: int | None = None
     tokens: int = 0
+    request: bool = False
 
 
 picks = st.integers(0, 40)
@@ -84,6 +85,7 @@ asks = op(
     view=st.sampled_from(["", "", "", *sorted(VIEWS)]),
     lender=st.sampled_from([None, None, None, -1, -2, -3]) | picks,
     tokens=st.sampled_from([0, 0, 700]),
+    request=st.sampled_from([False, False, True]),
 )
 releases = op("release", pick=picks)
 withdrawals = op("withdraw", pick=picks)
@@ -302,7 +304,9 @@ class Machine(RuleBasedStateMachine):
             return Op("tidy")
         member = able[op.pick % len(able)]
         lender = 0
-        if op.lender is not None:
+        if op.request:
+            lender = model.REQUEST
+        elif op.lender is not None:
             known = [999_999, *(one.id for one in to.leases)]
             lender = known[op.lender % len(known)]
         ticket = model.Ticket(
@@ -489,7 +493,7 @@ class Machine(RuleBasedStateMachine):
         totals: dict[str, int] = {}
         families: dict[tuple[int, str], int] = {}
         for lease in leases:
-            for pool in KEYS[lease.key]:
+            for pool in model.pools_of(lease.key, lease.lender):
                 where = model.place(pool, lease.machine)
                 family = (lease.chain or -lease.id, where)
                 families[family] = max(families.get(family, 0), lease.weight)

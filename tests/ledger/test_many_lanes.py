@@ -16,6 +16,7 @@ from headgate.ledger.admission import admit, line_walk
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.queries.positions_and_etas import Survey
 from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import WITHOUT_HOST
 from headgate.store import memory
 from headgate.store.memory import MemoryStore
 from headgate.store.sql_rows import line
@@ -55,7 +56,7 @@ def steps(chance: random.Random, held: list[int], line: list[int]) -> Do:
     key, weight = chance.choice(KEYS), chance.choice((1, 1, 1, 1, 2, 3))
     urgency, since = chance.choice((0, 0, 0, 10, -10)), Ms(chance.randrange(1_000_000))
     view = chance.choice(("",) * 8 + ("host=12", "a=1,d=2"))
-    lender = chance.choice([0] * 6 + held[:1])
+    lender = chance.choice([0] * 6 + [WITHOUT_HOST] * 2 + held[:1])
     request = Request(
         key=key,
         member="p",

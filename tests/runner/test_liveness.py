@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import HEADGATE, Box, Program, gone, pool_of, until
+from headgate.core.times import Seconds
+from headgate.gate.liveness.process_marks import end
+from tests.support import HEADGATE, LONG, Box, Program, gone, pool_of, until
 
 pytestmark = pytest.mark.usefixtures("steady")
 SOON = 5.0
@@ -101,12 +103,14 @@ def test_cancel_ends_an_orphan(one: Box, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["plain", "a shell with a child", "ignores SIGTERM"])
 def test_cancel_ends_a_program_with_its_wrapper(one: Box, kind: str) -> None:
     """The wrapper ends its program, says why, and ends with the program's code."""
-    program = one.run("-m", "a/b", "--grace", "300ms", "--", *AGENTS[kind])
+    stubborn = kind == "ignores SIGTERM"
+    grace = "300ms" if stubborn else f"{LONG:g}s"
+    program = one.run("-m", "a/b", "--grace", grace, "--", *AGENTS[kind])
     pid = int(program.line())
     family = [pid, *children(pid)]
-    one.headgate("cancel", str(one.running()[0]["id"]))
+    one.headgate("cancel", str(one.running()[0]["id"]), "--grace", grace)
     assert all(gone(member) for member in family)
-    assert program.wait() == (137 if kind == "ignores SIGTERM" else 143)
+    assert program.wait() == (137 if stubborn else 143)
     assert "cancelled by hand" in program.line(stream="stderr")
     assert one.left_over() == {}
 
@@ -370,3 +374,18 @@ def test_an_orphan_that_shed_its_environment_is_ended(one: Box) -> None:
     until(lambda: gone(pid))
     assert one.running() == []
     assert [event[7] for event in one.events("cancelled")] == ["cancelled by hand"]
+
+
+def test_a_program_is_asked_first_however_long_it_is_looked_for() -> None:
+    """Finding it may take longer than its grace; it is not killed before it was asked."""
+    program = Program(["sh", "-c", "trap 'exit 7' TERM; echo up; while :; do sleep 0.05; done"])
+    assert program.line() == "up"
+    late = [0.0]
+
+    def find() -> set[int]:
+        late[0] = 60.0
+        return {program.pid} if program.alive() else set()
+
+    assert end(find, Seconds(LONG), clock=lambda: time.monotonic() + late[0])
+    assert program.wait() == 7
+    program.close()

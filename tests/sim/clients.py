@@ -1,9 +1,10 @@
 """One process of agents: each asks the gate for a seat, sends a request, tells the gate the answer.
 
-    crew.py URL KEY AGENTS REQUESTS [PROMPT]
+    clients.py URL KEY AGENTS REQUESTS [PROMPT]
 
-Each agent sends until so many requests were served, then the process says in one line of JSON what
-it was told; a refused agent asks again at once, so only the gate keeps it from hammering.
+It is up when it says so, and begins at the end of its input. Each agent sends until so many
+requests were served, then the process says in one line of JSON what it was told; a refused agent
+asks again at once, so only the gate keeps it from hammering.
 """
 
 import asyncio
@@ -48,6 +49,7 @@ async def main(url: str, key: str, agents: str, requests: str, prompt: str = "hi
     ):
         sys.stdout.write("up\n")
         sys.stdout.flush()
+        sys.stdin.read()  # until the others are up
         crew = (
             agent(
                 *(gate, session),

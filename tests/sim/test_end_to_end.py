@@ -55,15 +55,25 @@ class Provider:
         return sum(line.event == event for line in self.lines())
 
     def crew(self, agents: int, requests: int, prompt: str = "hi") -> Program:
-        """Start a process of agents; it is up when this returns."""
-        words = (self.url, KEY, str(agents), str(requests), prompt)
-        program = self._box.start(sys.executable, "-u", CLIENTS, *words)
-        assert program.line() == "up"
+        """Start a process of agents; it is at work when this returns."""
+        (program,) = self.crews(1, agents, requests, prompt)
         return program
+
+    def crews(
+        self, processes: int, agents: int, requests: int, prompt: str = "hi"
+    ) -> list[Program]:
+        """Start so many of them; they begin together, however long each takes to be up."""
+        words = (self.url, KEY, str(agents), str(requests), prompt)
+        argv = (sys.executable, "-u", CLIENTS, *words)
+        programs = [self._box.start(*argv) for _ in range(processes)]
+        assert {program.line() for program in programs} == {"up"}
+        for program in programs:
+            program.go()
+        return programs
 
     def work(self, processes: int, agents: int, requests: int) -> Counter[str]:
         """Let so many processes of agents work until they are done; what they were told."""
-        return told(self.crew(agents, requests) for _ in range(processes))
+        return told(self.crews(processes, agents, requests))
 
     @property
     def pool(self) -> PoolStatus:
@@ -249,7 +259,7 @@ def test_a_quota_that_is_gone_closes_the_pool_for_everybody(box: Box, start: Sta
     pool = 'limit = 4\ncooldown = "250ms"'
     provider = start("--cap", "4", *QUICK, pool=pool)
     assert provider.work(2, 2, 1) == {"accepted": 4}
-    assert capacity(box)["state"] == "open"
+    until(lambda: capacity(box)["state"] == "open")  # their seats rest for 250 ms
     provider.plan(quota=600_000)
     gone = time.time() + 600
     first = provider.crew(1, 1)

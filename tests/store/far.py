@@ -53,6 +53,8 @@ class FarStore(SqliteStore):
         self._eager = False
         self.transactions: list[list[Trip]] = []
         """The round trips of each writing transaction that was committed."""
+        self.looks: list[list[Trip]] = []
+        """Those of each that only read."""
         super().__init__(path, synchronous="OFF")
         self.far = far
         self._eager = eager
@@ -69,3 +71,5 @@ class FarStore(SqliteStore):
         if write:
             commits = trips and trips[-1].changes and not trips[-1].questions
             self.transactions.append(trips if commits else [*trips, Trip((), ())])
+        else:
+            self.looks.append(trips)

@@ -9,6 +9,7 @@ from headgate.core.admission.pools import PoolRow
 from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
+from headgate.ledger.transaction.request_rows import RequestRow
 from headgate.ledger.transaction.rows import (
     Attempt,
     EventRow,
@@ -144,6 +145,27 @@ def happening(kind: str = "granted", work: int = 0, at: int = 1) -> EventRow:
     return EventRow(0, Ms(at), kind, work, "a/x", "task", "pool", "text")
 
 
+def request(key: str = "a/x", *, refused: int = 0, told: bool = True) -> RequestRow:
+    """A request that has ended; the store says which number it has, and whose it is."""
+    return RequestRow(
+        seq=0,
+        work=0,
+        at=Ms(9),
+        key=key,
+        task="task",
+        outcome="complete",
+        status=200,
+        waited=Ms(4_000 * refused),
+        first_byte=Ms(30) if told else None,
+        took=Ms(70),
+        input=1_000 if told else None,
+        output=20 if told else None,
+        cached=900 if told else None,
+        tries=1 + refused,
+        refused=refused,
+    )
+
+
 def said(tx: Tx) -> dict[str, Any]:
     """All that can be read, in a form in which two stores can be compared."""
     lanes = sorted(tx.lanes(), key=lambda one: one[1:])
@@ -187,6 +209,9 @@ def said(tx: Tx) -> dict[str, Any]:
         "needs": [(tx.needs_of(id), tx.needed_by(id)) for id in ids],
         "attempts": [tx.attempts(id) for id in ids],
         "job_leases": tx.job_leases(),
+        "requests": [[row[1:] for row in tx.requests_of(id, 3)] for id in (1, 7, 8, *ids)],
+        "metered": [tx.metered(id) for id in (1, 7, 8, *ids)],
+        "in_flight": tx.in_flight(),
     }
 
 
@@ -227,6 +252,10 @@ def fill(tx: Tx) -> None:
     tx.add_lease(lease(14)._replace(job=1))
     tx.keep_attempt(attempt(15, 2, ended=50))
     tx.keep_attempt(attempt(15, 1, ended=20))
+    tx.keep_meter(7, "wire", "because", "")
+    tx.add_requests(7, [request(), request("a/y", refused=2, told=False)])
+    tx.set_in_flight(7, 2, Ms(8))
+    tx.keep_meter(12, "agent", "because", "a hint")
 
 
 def changed(row: Job) -> Job:
@@ -303,6 +332,12 @@ CHANGES: dict[str, Callable[[Tx], object]] = {
     "drop_after": lambda tx: tx.drop_after(12, 14),
     "keep_attempt, new": lambda tx: tx.keep_attempt(attempt(14, 1)),
     "keep_attempt, changed": lambda tx: tx.keep_attempt(attempt(15, 2, ended=99)),
+    "keep_meter, new": lambda tx: tx.keep_meter(8, "wire", "why", ""),
+    "keep_meter, again": lambda tx: tx.keep_meter(7, "agent", "not why", "hint"),
+    "add_requests, of another": lambda tx: tx.add_requests(8, [request()]),
+    "add_requests, more": lambda tx: tx.add_requests(7, [request(), request()]),
+    "set_in_flight": lambda tx: tx.set_in_flight(7, 0, Ms(0)),
+    "set_in_flight, of another": lambda tx: tx.set_in_flight(8, 1, Ms(5)),
 }
 """Each kind of change, to a store that was filled."""
 
@@ -315,7 +350,7 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
     tickets = sorted(row.id for one in lanes for row in tx.page(one.id, None, 10**6))
     leases = [row.id for row in tx.leases(0, 10**6)]
     number = dice.randrange(1, 10)
-    match dice.choice("ttttddllllkkcorvhmnuejjjjjjj"):
+    match dice.choice("ttttddllllkkcorvhmnuejjjjjjjq"):
         case "t":
             cls = dice.choice(["normal", "background"])
             line = tx.lane(lane(dice.choice(KEYS), cls, lender=dice.randrange(2)))
@@ -370,8 +405,23 @@ def change_at_random(  # noqa: C901, PLR0912 - a case for each kind of change
             tx.set_pool_row(PoolRow(dice.choice("ab"), limit, None, None, "", learned))
         case "j":
             change_jobs_at_random(tx, dice)
+        case "q":
+            change_requests_at_random(tx, dice)
         case _:
             tx.add_event(happening(work=number))
+
+
+def change_requests_at_random(tx: Tx, dice: random.Random) -> None:
+    """Some change of requests, or of how their work is metered."""
+    work = dice.choice([1, 7, 8, *JOBS])
+    match dice.choice("rif"):
+        case "r":
+            rows = [request(refused=dice.randrange(3), told=dice.random() < 0.5)]
+            tx.add_requests(work, rows * dice.randrange(3))
+        case "i":
+            tx.set_in_flight(work, dice.randrange(3), Ms(dice.randrange(9)))
+        case _:
+            tx.keep_meter(work, dice.choice(["wire", "agent"]), "because", "")
 
 
 def change_jobs_at_random(tx: Tx, dice: random.Random) -> None:

@@ -16,7 +16,15 @@ import pytest
 from headgate.core.admission.lease_events import ACCEPTED, PENDING, refused
 from headgate.core.admission.pools import PoolRow
 from headgate.core.times import Ms
-from headgate.ledger.transaction.rows import HoldHistory, LeaseRow, Member, Rest, Ticket, Tx
+from headgate.ledger.transaction.rows import (
+    WITHOUT_HOST,
+    HoldHistory,
+    LeaseRow,
+    Member,
+    Rest,
+    Ticket,
+    Tx,
+)
 from headgate.store import Store, open_store
 from tests.store.far import FarStore
 from tests.store.rows import (
@@ -211,6 +219,7 @@ def test_lanes_come_and_go(store: Store) -> None:
             lane("a/y"),
             lane(cls="background"),
             lane(lender=4),
+            lane(lender=WITHOUT_HOST),
             lane(view="host=1"),
         ]
         ids = [tx.lane(like) for like in likes]
@@ -364,6 +373,30 @@ def test_members_and_their_tickets(store: Store) -> None:
         assert [row.id for row in tx.members()] == ["p2"]
 
 
+def test_some_of_many_members(store: Store) -> None:
+    """Members are found by their ids, and by whether they start jobs, the oldest first."""
+    with store.transaction(write=True) as tx:
+        rows = [Member(f"p{n}", "m", n, "s", Ms(1_000 - n), int(n % 100 == 0)) for n in range(300)]
+        for row in rows:
+            tx.add_member(row)
+    with store.transaction(write=True) as tx:
+        assert tx.members(["p7", "p9", "gone"]) == [rows[9], rows[7]]
+        assert tx.members([]) == []
+        assert tx.members([row.id for row in rows[:200]]) == rows[199::-1]
+    with store.transaction(write=True) as tx:
+        assert tx.working_members() == [rows[200], rows[100], rows[0]]
+        tx.add_member(rows[100]._replace(works=0))
+        tx.drop_member("p200")
+        assert tx.working_members() == [rows[0]]
+        assert tx.members() == [
+            *rows[299:200:-1],
+            *rows[199:100:-1],
+            rows[100]._replace(works=0),
+            *rows[99::-1],
+        ]
+        assert tx.working_members() == [rows[0]]
+
+
 def test_a_successor_is_found_behind_thousands(store: Store) -> None:
     """Someone else who waits is found however many tickets of one's own stand before theirs."""
     with store.transaction(write=True) as tx:
@@ -459,7 +492,7 @@ def test_recent_leases_are_those_granted_later(store: Store) -> None:
             lease(3, granted=20, chain=2, lender=2, machine="n"),
             lease(4, granted=20, key="b/z", member="p2"),
             lease(5, granted=30)._replace(answer=refused(Ms(2))),
-            lease(6, granted=0),
+            lease(6, granted=0, lender=WITHOUT_HOST, machine=""),
         ]
         for row in reversed(rows):
             tx.add_lease(row)

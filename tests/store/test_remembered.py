@@ -6,6 +6,7 @@ of an SQLite file that are made to forget all they remember before every call.
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,18 @@ from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import Expected, Member, Tx
 from headgate.store import open_store
 from headgate.store.sql_rows import SqlRows
-from tests.store.rows import KEYS, MEMBERS, attempt, happening, job, lane, lease, rest, ticket
+from tests.store.rows import (
+    KEYS,
+    MEMBERS,
+    attempt,
+    happening,
+    job,
+    lane,
+    lease,
+    request,
+    rest,
+    ticket,
+)
 
 CANCELS = (None, EndRequest(EndCause.CANCEL, "stop"), relief("no memory"))
 ANSWERS = (PENDING, ACCEPTED, refused(Ms(50)))
@@ -259,7 +271,11 @@ class Calls:
         return lambda tx: tx.add_member(row)
 
     def do_members(self) -> Call:
-        return lambda tx: tx.members()
+        some = self.rng.choice((None, MEMBERS[:1], MEMBERS))
+        return lambda tx: tx.members(some)
+
+    def do_working_members(self) -> Call:
+        return lambda tx: tx.working_members()
 
     def do_drop_member(self) -> Call:
         who = self.rng.choice(MEMBERS)
@@ -312,6 +328,26 @@ class Calls:
         row = attempt(self.id(), self.rng.randrange(1, 3), ended=self.rng.randrange(2))
         return lambda tx: tx.keep_attempt(row)
 
+    def do_requests(self) -> Call:
+        id, row, many = self.id(), request(refused=self.rng.randrange(2)), self.rng.randrange(3)
+        return lambda tx: tx.add_requests(id, [row] * many)
+
+    def do_requests_of(self) -> Call:
+        id, most = self.id(), self.rng.randrange(1, 4)
+        return lambda tx: (
+            [row[1:] for row in tx.requests_of(id, most)],
+            tx.metered(id),
+            tx.in_flight(),
+        )
+
+    def do_meter(self) -> Call:
+        id, meter = self.id(), self.rng.choice(("agent", "wire"))
+        return lambda tx: tx.keep_meter(id, meter, "why", "hint")
+
+    def do_in_flight(self) -> Call:
+        id, count = self.id(), self.rng.randrange(3)
+        return lambda tx: tx.set_in_flight(id, count, Ms(3))
+
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_remembered_is_what_the_tables_say(tmp_path: Path, seed: int) -> None:
@@ -325,15 +361,26 @@ def test_it_may_be_told_at_any_time_what_to_expect(tmp_path: Path) -> None:
         _compare(tmp_path, seed, lambda _: True)
 
 
-def _compare(tmp_path: Path, seed: int, expects: Callable[[int], bool]) -> None:
+@pytest.mark.parametrize("seed", range(6))
+def test_what_others_wrote_and_what_was_undone_is_known(tmp_path: Path, seed: int) -> None:
+    """Two connections take turns and some transactions fail: every answer is the same."""
+    _compare(tmp_path, seed, lambda step: step == 0, others=True)
+
+
+def _compare(
+    tmp_path: Path, seed: int, expects: Callable[[int], bool], *, others: bool = False
+) -> None:
     calls = Calls(seed)
     memory = open_store(f"memory://remembered-{tmp_path}-{seed}")
-    files = [open_store(f"sqlite://{tmp_path}/{name}-{seed}.db") for name in ("kept", "asked")]
+    kept = [open_store(f"sqlite://{tmp_path}/kept-{seed}.db") for _ in range(1 + others)]
+    asked = open_store(f"sqlite://{tmp_path}/asked-{seed}.db")
     for _ in range(25):
+        fails = others and calls.rng.random() < 0.2
         with (
+            suppress(_Failed),
             memory.transaction(write=True) as one,
-            files[0].transaction(write=True) as two,
-            files[1].transaction(write=True) as three,
+            calls.rng.choice(kept).transaction(write=True) as two,
+            asked.transaction(write=True) as three,
         ):
             assert isinstance(two, SqlRows)
             assert isinstance(three, SqlRows)
@@ -343,10 +390,16 @@ def _compare(tmp_path: Path, seed: int, expects: Callable[[int], bool]) -> None:
                     since, notes = calls.rng.randrange(-1, 10), frozenset({"x"})
                     two.expect(Expected(leases=ids, jobs=ids, notes=notes, since=Ms(since)))
                 three.finish()
-                three.begin()
+                three.forget()
                 call = calls.some()
                 said = [call(tx) for tx in (one, two, three)]
                 assert said[0] == said[2], (seed, step, call.__qualname__)
                 assert said[1] == said[2], (seed, step, call.__qualname__)
-    for store in (memory, *files):
+            if fails:
+                raise _Failed
+    for store in (memory, *kept, asked):
         store.close()
+
+
+class _Failed(Exception):
+    """A transaction that is undone."""

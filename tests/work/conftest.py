@@ -72,8 +72,21 @@ class JobBox(Box):
         return str(states[id])
 
     def until_state(self, id: int, *states: str, within: float = LONG) -> str:
-        """Wait until a job is in one of some states."""
-        return until(lambda: (it := self.state(id)) in states and it, within=within) or ""
+        """Wait until a job is in one of some states.
+
+        `parked` is over when its backoff is, perhaps before anybody has looked. So a job that waits
+        in line, and was parked and not started since, counts as well.
+        """
+
+        def found() -> str:
+            state = self.state(id)
+            if state == "queued" and "parked" in states:
+                told = [row for row in self.rows("event") if row[3] == id]
+                last = [row[2] for row in told if row[2] in {"started", "parked"}]
+                state = "parked" if last[-1:] == ["parked"] else state
+            return state if state in states else ""
+
+        return until(found, within=within)
 
     def runner(self, id: int) -> int:
         """The process that looks after a job."""

@@ -85,6 +85,7 @@ class Scene:
         self.state = box.folder / "state"
         self.provider = Provider(box, *QUICK, "--cap", "50", *words)
         box.env |= {**self.provider.env, "PATH": f"{self.bin}:{box.env['PATH']}"}
+        box.env["HEADGATE_METER"] = "agent"  # these are about what agents print
         box.config(config)
 
     def cast(self, name: str, *words: str, speed: float = 1) -> Kind:

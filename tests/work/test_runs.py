@@ -265,7 +265,7 @@ def test_a_refused_agent_is_parked_and_comes_back(box: JobBox) -> None:
     id = box.submit("-m", "a/b", "--", str(program), "-p", "x")
     for times in (1, 2):
         until(lambda times=times: len(box.events("parked")) == times)  # type: ignore[misc]
-        assert box.state(id) == "parked"
+        box.until_state(id, "parked")
         box.headgate("resume", "a/b")  # what was refused rests for a while, too
     box.until_state(id, "done")
     job = box.job(id)

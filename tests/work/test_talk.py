@@ -2,6 +2,7 @@
 
 import json
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -260,3 +261,72 @@ def test_opencode_says_for_how_long(body: str, lines: tuple[str, ...], box: JobB
     assert box.until_state(id, "done", "failed", "parked") == "parked"
     (paused,) = box.events("paused")
     assert paused[7].startswith("for 7s: ")
+
+
+ASKS = (
+    "timestamp=2026-11-16T01:35:42.330Z level=INFO run=1 message=stream "
+    "providerID=anthropic modelID=x session.id=ses_1 small=false agent=build mode=primary"
+)
+REFUSED = (
+    'timestamp=2026-11-16T01:35:42.330Z level=ERROR run=1 message="stream error" '
+    "providerID=anthropic modelID=x session.id=ses_1 small=false agent=build mode=primary "
+    'error.error="AI_APICallError: Too Many Requests"'
+)
+JSON = ("run", "--format", "json", "--print-logs", "x")
+KEY = "anthropic/claude-x"
+
+
+def closed_until(box: JobBox) -> float:
+    """Until when the one pool that may be is closed, in seconds since the epoch; 0 if not."""
+    pools = json.loads(box.headgate("status", "--json"))["pools"]
+    times = [pool["paused_until"] for pool in pools if pool.get("paused_until")]
+    return datetime.fromisoformat(times[0]).timestamp() if times else 0.0
+
+
+def test_a_pool_is_closed_while_opencode_waits(box: JobBox) -> None:
+    """Longer than was told at first, no longer than until its next try, with one event."""
+    box.config(BRISK.replace("500ms", "5m"))
+    box.worker()
+    steps = ("while [ ! -e go ]; do sleep 0.1; done", "while [ ! -e end ]; do sleep 0.1; done")
+    script = f"{say(box, ASKS, REFUSED)}; {steps[0]}; {say(box, ASKS)}; {steps[1]}"
+    path = program(box, "opencode", script)
+    id = box.submit("-m", KEY, "--cwd", str(box.folder), "--", path, *JSON)
+    until(lambda: box.events("paused"))
+    began = time.time()
+    until(lambda: closed_until(box) > began + 5)
+    (box.folder / "go").touch()
+    until(lambda: not closed_until(box))
+    assert box.state(id) == "running"
+    (paused,) = box.events("paused")
+    assert paused[7].startswith("for 3s: ")
+    (box.folder / "end").touch()
+
+
+def test_somebody_resumes_while_opencode_waits(box: JobBox) -> None:
+    """The pool stays open: only a pause that is not over is made longer."""
+    box.config(BRISK.replace("500ms", "5m"))
+    box.worker()
+    path = program(box, "opencode", f"{say(box, ASKS, REFUSED)}; sleep 60")
+    id = box.submit("-m", KEY, "--", path, *JSON)
+    until(lambda: box.events("paused"))
+    box.headgate("resume", box.events("paused")[0][6])
+    until(lambda: time.time() > resumed_at(box) + 3)  # three times it would have been made longer
+    assert not closed_until(box)
+    assert box.state(id) == "running"
+
+
+def resumed_at(box: JobBox) -> float:
+    line = json.loads(box.headgate("events", "--json", "-n", "1"))
+    assert line["event"] == "resumed"
+    return datetime.fromisoformat(line["at"]).timestamp()
+
+
+@pytest.mark.parametrize("end", ["exit 1", "sleep 60"])
+def test_opencode_ends_while_it_waits(end: str, box: JobBox) -> None:
+    """When nobody will see its next try, its refusal closes the pool as any other does."""
+    box.config(BRISK)
+    box.worker()
+    path = program(box, "opencode", f"{say(box, ASKS, REFUSED)}; {end}")
+    id = box.submit("-m", KEY, "--", path, *JSON)
+    box.until_state(id, "parked")
+    assert closed_until(box) - time.time() > 20

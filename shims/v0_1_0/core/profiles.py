@@ -3,6 +3,6 @@
 It goes with the next version; see "Upgrading" in docs/design.md.
 """
 
-from headgate.core.agents.find_profile import find, key, points_at, session
+from headgate.core.agents.find_profile import find, key, session
 
-__all__ = ["find", "key", "points_at", "session"]
+__all__ = ["find", "key", "session"]

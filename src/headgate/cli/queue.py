@@ -3,7 +3,7 @@
 import time
 from argparse import ArgumentParser, Namespace
 
-from headgate.cli.shared import terminal
+from headgate.cli.shared import requests, terminal
 from headgate.cli.shared.open_gate import open_anyway, print_json
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.display.snapshots import JobStatus, Queue, Running, Waiting
@@ -25,6 +25,7 @@ _RUNNING = (
     ("pid", "right"),
     ("seats of", "right"),
     ("attempt", "right"),
+    ("requests", "right"),
     ("label", "shrinks"),
     ("last line", "shrinks"),
 )
@@ -180,6 +181,7 @@ def _running(work: Running) -> tuple[terminal.Cell, ...]:
         work.pid or "",
         work.borrows or "",
         work.attempts if work.attempts > 1 else "",
+        requests.in_flight(work, Seconds(time.time())),
         work.label,
         work.last_line,
     )

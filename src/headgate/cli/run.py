@@ -5,7 +5,7 @@ import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 
 from headgate.cli.shared.open_gate import open_gate, say
-from headgate.cli.shared.options import add_about, add_grace
+from headgate.cli.shared.options import add_about, add_grace, add_meter, add_queue_timeout
 from headgate.cli.shared.progress import Progress
 from headgate.core.quantities import parse_duration, shown
 from headgate.core.times import Seconds, seconds
@@ -30,6 +30,8 @@ def arguments(parser: ArgumentParser) -> None:
     )
     waits.add_argument("--no-wait", action="store_true", help="exit 75 if there is no room now")
     add_grace(parser)
+    add_meter(parser)
+    add_queue_timeout(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing while waiting")
     parser.add_argument(
         "command", nargs=REMAINDER, metavar="CMD", help="the program and its arguments"
@@ -39,6 +41,8 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Wait, run, and end with the program's own code."""
     from headgate.runner import Program, run_program
+    from headgate.runner.program_under_lease import CANNOT_START
+    from headgate.wire.beside import plan_for, queue_timeout
 
     argv = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not argv:
@@ -46,15 +50,19 @@ def run(args: Namespace) -> int:
     progress = Progress(quiet=args.quiet)
     gate = open_gate(args)
     grace = gate.grace if args.grace is None else seconds(parse_duration(args.grace, "grace"))
+    key = args.model or gate.key_of(argv, os.environ)
+    plan = plan_for(gate, argv, key, said=args.meter)
     program = Program(
         argv,
-        key=args.model or gate.key_of(argv, os.environ),
+        key=key,
         task=args.task,
         priority=args.priority,
         since=_since(args.since),
         weight=args.weight,
         timeout=0 if args.no_wait else args.wait,
         grace=grace,
+        plan=plan,
+        queue_timeout=queue_timeout(args.queue_timeout, os.environ),
     )
 
     def announce(text: str) -> None:
@@ -77,6 +85,8 @@ def run(args: Namespace) -> int:
         progress.done()
         raise
     progress.done()
+    if plan.choice.hint and 0 < code < CANNOT_START and not args.quiet:
+        say(f"it was judged by its output; {plan.choice.hint}")
     sys.stdout.flush()
     gate.close()
     return code

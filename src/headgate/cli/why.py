@@ -1,16 +1,25 @@
 """Why something waits, since when it runs, or how it ended."""
 
+import time
 from argparse import ArgumentParser, Namespace
 
 from headgate.cli.events import event_line
 from headgate.cli.queue import with_output
-from headgate.cli.shared import terminal
+from headgate.cli.shared import requests, terminal
 from headgate.cli.shared.open_gate import open_anyway, parse_id, print_json
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.display.deadlock import Deadlock
-from headgate.core.display.snapshots import AttemptStatus, JobStatus, Past, Running, Waiting
+from headgate.core.display.snapshots import (
+    AttemptStatus,
+    JobStatus,
+    Metered,
+    Past,
+    Running,
+    Waiting,
+)
 from headgate.core.key_patterns import matches
 from headgate.core.quantities import show_seconds
+from headgate.core.times import Seconds
 from headgate.errors import UsageError
 
 
@@ -28,6 +37,7 @@ def run(args: Namespace) -> int:
         job = gate.job(id)
         deadlock = gate.deadlock_of(id)
         runs = gate.jobs.attempts(id) if job else ()
+        metered = gate.metered(id)
         pools = [pool.pool for pool in gate.status().pools]
         if isinstance(found, Running):
             found = with_output(found, gate)
@@ -45,17 +55,25 @@ def run(args: Namespace) -> int:
         events = found.events if isinstance(found, Past) else None
         print_json(
             json_shapes.document(
-                json_shapes.history(it, pools, events, runs, deadlock and deadlock.words)
+                json_shapes.history(
+                    it,
+                    pools,
+                    events,
+                    runs,
+                    deadlock=deadlock and deadlock.words,
+                    meter=metered,
+                )
             ),
             old_json_names.WHY,
         )
         return 0
     if job is not None and isinstance(found, Past):
-        drawn = _of_job(job, terminal.pen())
+        drawn = _of_job(job, terminal.pen(), metered)
         drawn += ["", *(event_line(event, terminal.pen()) for event in found.events)]
     else:
-        drawn = lines(id, found, pools, terminal.pen())
-    terminal.show([*drawn, *_deadlock(deadlock), *_runs(runs, terminal.pen())])
+        drawn = lines(id, found, pools, terminal.pen(), metered)
+    asked = requests.table(metered, terminal.pen())
+    terminal.show([*drawn, *_deadlock(deadlock), *_runs(runs, terminal.pen()), *asked])
     return 0
 
 
@@ -68,7 +86,7 @@ def _deadlock(found: Deadlock | None) -> list[str]:
     return ["", "It is in a deadlock:", *steps, f"To end it: {advice}"]
 
 
-def _of_job(job: JobStatus, pen: terminal.Pen) -> list[str]:
+def _of_job(job: JobStatus, pen: terminal.Pen, metered: Metered | None = None) -> list[str]:
     """A job that neither runs nor stands in line."""
     head = f"job {job.id} {'is' if job.ended is None else 'has ended:'} {job.state}"
     facts = [
@@ -81,6 +99,7 @@ def _of_job(job: JobStatus, pen: terminal.Pen) -> list[str]:
         ("submitted", terminal.clock(job.submitted)),
         ("ended", "" if job.ended is None else terminal.clock(job.ended)),
         ("next", "" if job.due is None else terminal.clock(job.due)),
+        *requests.facts(metered),
     ]
     return [pen.paint(head, "bold"), *_facts(facts, pen)]
 
@@ -120,7 +139,11 @@ def as_json(id: int, found: Waiting | Running | Past, job: JobStatus | None) -> 
 
 
 def lines(
-    id: int, found: Waiting | Running | Past, pools: list[str], pen: terminal.Pen
+    id: int,
+    found: Waiting | Running | Past,
+    pools: list[str],
+    pen: terminal.Pen,
+    metered: Metered | None = None,
 ) -> list[str]:
     """The answer for people."""
     if isinstance(found, Waiting):
@@ -132,6 +155,7 @@ def lines(
         head = f"{id} has ended: {last.event.replace('_', ' ')}"
         facts = [("task", last.task), ("key", last.key), ("note", last.text)]
     facts += [("in", ", ".join(pools))] if pools else []
+    facts += requests.facts(metered)
     drawn = [pen.paint(head, "bold"), *_facts(facts, pen)]
     if isinstance(found, Past):
         drawn += ["", *(event_line(event, pen) for event in found.events)]
@@ -179,4 +203,5 @@ def _of_running(found: Running) -> list[tuple[str, str]]:
         ("pid", str(found.pid) if found.pid else ""),
         ("weight", str(found.weight) if found.weight != 1 else ""),
         ("seats of", str(found.borrows) if found.borrows else ""),
+        ("in flight", requests.in_flight(found, Seconds(time.time()))),
     ]

@@ -3,6 +3,7 @@
 from headgate.config.error_text import shown
 from headgate.config.problems import OF_HOST, SHARED, UPSTREAM
 from headgate.core.admission.pools import ADAPT, AUTO, LEARN, OFF, UNLIMITED
+from headgate.core.agents.meters import METERS
 from headgate.core.quantities import CLASSES, parse_duration, parse_limit, parse_size
 from headgate.core.table_fields import (
     TIME,
@@ -141,6 +142,19 @@ _ALL: Fields = {
         'a time such as "500ms" or "2s", at most "1h"',
         '"0s"',
         "The time between two starts is at least this long.",
+    ),
+    "meter": Field(
+        choice(*METERS),
+        listed(METERS),
+        '"wire" where that changes nothing of what an agent sends, else "agent"',
+        "How agents are counted and watched: by their output, by their requests on the wire, or "
+        "with a seat for each of their requests.",
+    ),
+    "queue_timeout": Field(
+        duration(Ms(1_000), Ms(86_400_000)),
+        'a time from "1s" to "24h", such as "5m"',
+        text="With a seat for each request: after it has waited so long, its client is told so as "
+        "its provider would say it. Without this it waits for as long as it takes.",
     ),
     "memory_floor": Field(
         _floor,

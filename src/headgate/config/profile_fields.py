@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable
 
 from headgate.config.error_text import shown
-from headgate.core.agents.profile import ERROR_TEXT
+from headgate.core.agents.meters import METERS, WAYS
+from headgate.core.agents.profile import ERROR_TEXT, READ_SETTINGS
 from headgate.core.table_fields import (
     FLAG,
     Field,
@@ -21,6 +22,7 @@ from headgate.errors import UsageError
 
 BUILTIN = ("aider", "claude", "codex", "gemini", "opencode", "sdk")
 TOOLS = '{ on = "tool_use" }'
+WIRE = '{ environment = { ROBO_URL = "{url}/up" }, upstreams = { up = "{ROBO_URL}" } }'
 MOST = 500
 """How many entries a list or a table may have."""
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
@@ -62,7 +64,7 @@ def _table(keys: str, values: str) -> Callable[[object], dict[str, str]]:
     return table
 
 
-def _session_line(value: object) -> str:
+def _grouped_pattern(value: object) -> str:
     if user_pattern(pattern(value)).groups < 1:
         raise FieldRefused(f"found {shown(value)}, which has no group")
     return str(value)
@@ -178,7 +180,7 @@ FIELDS: Fields = {
         text="Paths to the session's id.",
     ),
     "session_line": Field(
-        _session_line,
+        _grouped_pattern,
         "a regular expression whose first group is the id",
         text="A pattern for a line of text that tells the session's id.",
     ),
@@ -233,17 +235,74 @@ FIELDS: Fields = {
         _PATTERNS,
         text="Patterns, from the start of a line, for text that is no progress.",
     ),
+    "asks": Field(
+        _grouped_pattern,
+        "a regular expression whose first group is text that a refusal of the request has too",
+        text="A pattern for the line of text with which it begins a request. Only for an agent "
+        "that waits between requests as upstream told it: its pool rests as long as it does.",
+    ),
     "silent": Field(flag, FLAG, "false", "Whether its text output shows nothing of its work."),
     "exit_lies": Field(flag, FLAG, "false", "Whether it may exit with 0 after a refusal."),
+    "meter": Field(
+        choice(*METERS),
+        listed(METERS),
+        text="How it is counted and watched, unless somebody says otherwise; see docs/wire.md.",
+    ),
+    "wire": Field(
+        None, f"a list of tables, as in [{WIRE}]", text="The ways to see its requests, best first."
+    ),
+    "reads": Field(
+        choice(*READ_SETTINGS),
+        listed(READ_SETTINGS),
+        text="Whose settings tell where it sends its requests.",
+    ),
     "base_url": Field(
         _table(_VARIABLE, r".*\{url\}.*"),
         'a table of environment variables, as in { ANTHROPIC_BASE_URL = "{url}" }',
-        text="Environment variables that point it at {url}.",
+        text="Environment variables that point it at {url}, in short for a way in `wire`.",
+    ),
+}
+WIRE_WAY: Fields = {
+    "way": Field(
+        choice(*WAYS),
+        listed(WAYS),
+        '"base-url"',
+        "Whether it is pointed at another address, or its connections are opened on their way.",
+    ),
+    "when": Field(
+        _words,
+        'a list of what must be known, as in ["ANTHROPIC_BASE_URL", "login=api-key"]',
+        text="What must be known: that a variable is set, or how it logs in.",
+    ),
+    "unless": Field(_words, _WORDS, text="What must not be known."),
+    "transparent": Field(flag, FLAG, "false", "Whether it sends the same as it would without."),
+    "environment": Field(
+        _table(_VARIABLE, r".*"),
+        'a table of environment variables, as in { ANTHROPIC_BASE_URL = "{url}/anthropic" }',
+        text="Environment variables that point it at {url}; for a tap, those that name a file with "
+        "certificate authorities, {added_authorities} beside others or {all_authorities}.",
+    ),
+    "arguments": Field(_words, _WORDS, text="Arguments that follow the name of its program."),
+    "files": Field(
+        _table(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", r".*"),
+        'a table of files and what is in them, as in { "settings.json" = "{}" }',
+        text="Files in a private folder, {files}.",
+    ),
+    "upstreams": Field(
+        _table(r"[a-z0-9][a-z0-9._-]{0,63}", r"https?://.+|\{[A-Za-z_]\w*\}"),
+        'a table of URLs, as in { anthropic = "https://api.anthropic.com" }',
+        text="Where requests go, by the first part of the path that it is pointed at.",
+    ),
+    "hosts": Field(
+        _several(spelled(r"[a-z0-9][a-z0-9.-]{0,252}", 253)),
+        'a list of hosts, as in ["api.anthropic.com"]',
+        text="The hosts whose connections a tap opens.",
     ),
 }
 BUILTIN_FIELDS: Fields = {
     **FIELDS,
     "session_line": Field(spelled(".+", 1_000), _TEXT),
     "retries": Field(_several(spelled(".+", 1_000)), _PATTERNS),
+    "asks": Field(spelled(".+", 1_000), _TEXT),
 }
 """The same for the profiles in this package, whose patterns need no check when a program starts."""

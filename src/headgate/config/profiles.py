@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.config.error_text import Place
 from headgate.config.problems import Notes, each_table, read_table
-from headgate.config.profile_fields import BUILTIN, BUILTIN_FIELDS, FIELDS, MOST, TOOL, TOOLS
+from headgate.config.profile_fields import (
+    BUILTIN,
+    BUILTIN_FIELDS,
+    FIELDS,
+    MOST,
+    TOOL,
+    TOOLS,
+    WIRE,
+    WIRE_WAY,
+)
+from headgate.core.agents.meters import WireWay
 from headgate.core.agents.profile import Profile, Tool
 from headgate.core.table_fields import Fields
 from headgate.errors import UsageError
@@ -59,6 +69,10 @@ def read_profile(
     said = read_table(notes, place, table, fields)
     if "tools" in table:
         said["tools"] = _read_tools(notes, (*place, "tools"), table["tools"])
+    if "wire" in table:
+        said["wire"] = _read_wire(notes, (*place, "wire"), table["wire"])
+    if "base_url" in said:
+        said["wire"] = (*said.get("wire", ()), _pointed(said.pop("base_url")))
     if "like" in said and place[-1] in BUILTIN:
         notes.wrong((*place, "like"), f"not here: {place[-1]} is a built-in profile itself")
     return said
@@ -74,7 +88,7 @@ def _merged(name: str, said: Said) -> Profile:
     for field, value in fields.items():
         if isinstance(value, dict):
             fields[field] = {**getattr(base, field), **value}
-    own = not fields.keys().isdisjoint({"session_line", "retries"})
+    own = not fields.keys().isdisjoint({"session_line", "retries", "asks"})
     profile = profile._replace(**fields, builtin=base.builtin and not own)
     return profile._replace(programs=tuple(map(str.lower, profile.programs)))
 
@@ -98,3 +112,15 @@ def _builtin() -> Mapping[str, Profile]:
 def _read_tools(notes: Notes, place: Place, found: object) -> tuple[Tool, ...]:
     tables = each_table(notes, place, found, MOST, TOOLS)
     return tuple(Tool(**{"on": "", **read_table(notes, *table, TOOL)}) for table in tables)
+
+
+def _read_wire(notes: Notes, place: Place, found: object) -> tuple[WireWay, ...]:
+    tables = each_table(notes, place, found, MOST, WIRE)
+    return tuple(WireWay(**read_table(notes, *table, WIRE_WAY)) for table in tables)
+
+
+def _pointed(variables: Mapping[str, str]) -> WireWay:
+    """The way that `base_url` is short for: to wherever the first of its variables points now."""
+    first = next(iter(variables), "")
+    texts = {name: text.replace("{url}", "{url}/up") for name, text in variables.items()}
+    return WireWay(when=(first,), environment=texts, upstreams={"up": f"{{{first}}}"})

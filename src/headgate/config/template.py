@@ -32,9 +32,10 @@ TEMPLATE = """\
 #observe = []         # agents that headgate did not start but that take seats, by command line,
                       # as in [{ process = "(^|/)claude( |$)" }]; a regular expression
 
-# Three settings have no default. host takes none of them:
+# Some settings have no default. host takes none of them:
 # rpm = 50            # requests a minute
 # tpm = 40000         # tokens a minute
+# queue_timeout = "5m"   # how long a request may wait for its seat, with meter = "requests"
 # usage = { kind = "umans", url = "https://api.code.umans.ai/v1/usage", key_env = "UMANS_API_KEY" }
 #
 # usage is where upstream's own count is read; the key stays in the environment. The kinds:
@@ -46,6 +47,10 @@ TEMPLATE = """\
 [defaults]            # for every pool but host that does not say otherwise
 #adapt = "learn"
 #cooldown = "2s"
+# meter = "wire"      # judge agents by their requests, not by what they print. Unless this is set,
+                      # only where it changes nothing of what they send. If it is, claude too, and
+                      # logins with ChatGPT and Google: their connections to the provider are opened
+                      # on this machine, with certificates for one run (docs/wire.md, "The tap")
 
 # Rules for answers that headgate does not know, or reads wrongly; the first that applies counts:
 # [[classify]]

@@ -3,6 +3,7 @@
 admission             what a pool is, which setting wins, who is next and why the others are not
 learning              how a pool finds its limit, and what upstream's own count says
 answers               what a response of upstream, or a line of an agent, says about capacity
+wire                  what a request to a model and its answer say, as their bytes pass
 agents                kinds of agents, their command lines, the watch over one, when it is ended
 jobs                  what a job is, its states, and what changes them
 host                  how much one machine can carry

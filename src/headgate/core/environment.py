@@ -11,6 +11,10 @@ SETTINGS = {
     "HEADGATE_CONFIG": "The configuration file, which must exist; `--config` beats it.",
     "HEADGATE_LIMITS": "Limits that beat all others for what is started from here, "
     'as in `"host=5,anthropic/claude-opus-*=4"`.',
+    "HEADGATE_METER": "How agents that are started from here are counted and watched: `agent`, "
+    "`wire` or `requests`; `--meter` beats it.",
+    "HEADGATE_QUEUE_TIMEOUT": "For how long a request may wait for its seat, under the meter "
+    "`requests`; `--queue-timeout` beats it.",
     "HEADGATE_SCHEMA": "`1` leaves the old names out of JSON, and the warning about them.",
     "HEADGATE_TASK": "Whom work is for that is started from here without `--task`. "
     "Programs that headgate starts find their own task in it.",
@@ -23,6 +27,8 @@ FOR_PROGRAMS = {
     "A worker that is started in there has `none`: it belongs to no lease.",
     "HEADGATE_JOB": "In the program of a job: its id.",
     "HEADGATE_ATTEMPT": "In the program of a job: 1 in its first attempt, 2 in its second …",
+    "HEADGATE_REPLACED": "In a metered agent: the variables that were replaced to see its "
+    "requests, as JSON with their values before. A worker that is started in there puts them back.",
     "HEADGATE_EVENT": "In the command of a notification: the kind of event.",
     "HEADGATE_SUMMARY": "In the command of a notification: the event in one line.",
 }
@@ -45,6 +51,24 @@ OTHERS = {
     "GEMINI_API_KEY": "The key with which `headgate probe` asks a Gemini API.",
     "UMANS_API_KEY": "The key for usage readings of the kind `umans`.",
     "FEATHERLESS_API_KEY": "The key for usage readings of the kind `featherless`.",
+    "http_proxy": "If it is set, agents that are pointed at headgate are told to ask it directly.",
+    "HTTP_PROXY": "The same.",
+    "HOME": "Where agents keep their settings, which are read and never changed.",
+    "ANTHROPIC_BASE_URL": "Where a metered agent's requests go on to, if it is set; the agent "
+    "finds headgate's address in it.",
+    "OPENAI_BASE_URL": "The same for programs that use OpenAI's SDK.",
+    "OPENAI_API_BASE": "The same for `aider`.",
+    "OPENCODE_CONFIG": "A file with settings of `opencode`: where its providers are.",
+    "OPENCODE_CONFIG_DIR": "A folder with such files.",
+    "OPENCODE_CONFIG_CONTENT": "Settings of `opencode` themselves. A metered one finds in it "
+    "where headgate is, with all that it said before.",
+    "CODEX_HOME": "Where `codex` keeps its settings; `~/.codex` if unset.",
+    "GEMINI_CLI_SYSTEM_DEFAULTS_PATH": "If it is set, it stays, and `gemini` is not metered by "
+    "a base URL unless it has one.",
+    "CLAUDE_CODE_USE_BEDROCK": "If it is on, `claude` asks somebody else, in a way that is not "
+    "metered.",
+    "CLAUDE_CODE_USE_VERTEX": "The same.",
+    "CLAUDE_CODE_USE_FOUNDRY": "The same.",
     "ANTHROPIC_MODEL": "Which model `claude` uses, if its command line does not say.",
     "ANTHROPIC_DEFAULT_OPUS_MODEL": "Which model `claude` calls `opus`.",
     "ANTHROPIC_DEFAULT_SONNET_MODEL": "Which model `claude` calls `sonnet` and `opusplan`.",

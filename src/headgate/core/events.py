@@ -60,6 +60,8 @@ EVENTS = {
         "more by now.",
         "refused": "The provider refused a request because too many ran at once, "
         "and the limit stays as it is. The text says why.",
+        "quota_warned": "The provider says that a quota is nearly gone. The text says which, and "
+        "when it is back if that is known.",
         "usage_failed": "The provider's own count could not be read. "
         "Until it can, headgate goes by its own count and the last reading.",
         "usage_again": "The provider's own count can be read again.",

@@ -12,6 +12,7 @@ deadlocks          work that waits for each other in a circle
 storage            SQLite, the file system, the store's folder
 machine            what this machine and this Python can do
 unmanaged_agents   agents that run without a lease
+meters             how the agents of this machine would be counted and watched
 try_notification   a test notification
 
 Each check is a function that takes facts and returns findings. One that fails is a finding itself.

@@ -7,6 +7,7 @@ from headgate.doctor import (
     deadlocks,
     limit_sources,
     machine,
+    meters,
     overlapping_pools,
     settings,
     storage,
@@ -25,7 +26,7 @@ _CHECKS: tuple[tuple[str, tuple[Check, ...]], ...] = (
     ("Waits", (deadlocks.check,)),
     ("Store", (storage.check,)),
     ("Machine", (machine.check,)),
-    ("Agents", (unmanaged_agents.check,)),
+    ("Agents", (unmanaged_agents.check, meters.check)),
 )
 
 

@@ -22,6 +22,8 @@ from headgate.store.memory import MemoryStore
 from headgate.store.urls import file_of, show_url
 
 _EVENTS = 10_000
+_LEASES = 1_000_000
+_REFUSALS = {"refused", "limit_reduced"}
 
 
 class StoreContents(NamedTuple):
@@ -41,6 +43,10 @@ class StoreContents(NamedTuple):
     """The processes that hold or wait, of whatever version, and some that were killed."""
     schema: int = 0
     """The newest schema that this version knows."""
+    refused: Mapping[str, int] = {}
+    """How often upstream refused work of each pool lately because too much of it ran at once."""
+    leases: frozenset[int] = frozenset()
+    """The work that holds seats."""
 
 
 class Facts(NamedTuple):
@@ -102,11 +108,11 @@ def _missing(path: Path, where: str) -> Finding:
 
 
 def _look(store: Store, config: Config, view: str) -> tuple[Status, tuple[Deadlock, ...]]:
-    with closing(Gate(store, config=_Fixed(config), view=view)) as gate:
+    with closing(Gate(store, config=FixedConfig(config), view=view)) as gate:
         return gate.status(), gate.deadlocks()
 
 
-class _Fixed(Defaults):
+class FixedConfig(Defaults):
     """A configuration that was read already."""
 
     def __init__(self, config: Config) -> None:
@@ -121,6 +127,7 @@ def _look_back(store: Store) -> StoreContents:
         usual = {key: _whole(tx.usual_hold([key])) for key in sorted(keys) if key}
         members = tuple(tx.members())
         wall = tx.note(wall_clock.NOTE)
+        leases = frozenset(row.id for row in tx.leases(0, _LEASES))
     started, overdue = (
         Counter(row.key for row in events if row.kind == kind) for kind in ("granted", "overdue")
     )
@@ -133,6 +140,8 @@ def _look_back(store: Store) -> StoreContents:
         unseen=wall_clock.unseen(wall, NO_TIME, store.now()),
         members=members,
         schema=store.schema,
+        refused=Counter(row.pool for row in events if row.kind in _REFUSALS),
+        leases=leases,
     )
 
 

@@ -8,9 +8,7 @@ async with gate.slot("anthropic/claude-opus-4-6", task="oracle-2") as lease:
     ...
 """
 
-import math
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,22 +16,12 @@ from typing import TYPE_CHECKING, Self
 
 from headgate import config as configuration
 from headgate.core.admission.pools import LEARN
-from headgate.core.admission.seats import Reason
 from headgate.core.admission.setting_precedence import parse_view
 from headgate.core.answers.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
 from headgate.core.display.snapshots import (
     CancelOutcome,
-    Capacity,
-    Event,
-    JobStatus,
-    Past,
-    Queue,
-    Running,
-    SelectedWork,
-    Status,
     Waiting,
 )
-from headgate.core.host.pressure import PressureLimits
 from headgate.core.key_patterns import HOST, NO_KEY, parse_key, parse_pattern
 from headgate.core.quantities import (
     parse_duration,
@@ -42,41 +30,36 @@ from headgate.core.quantities import (
     parse_task,
     parse_tokens,
     parse_weight,
-    priority_class,
     shown,
 )
-from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
+from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import HeadgateError, UsageError
-from headgate.gate.host.memory_and_load import strained
 from headgate.gate.lease import Lease
 from headgate.gate.live_settings import Settings, Source
-from headgate.gate.liveness.process_marks import MARK
 from headgate.gate.process_runtime import Runtime
 from headgate.gate.slot import Slot
 from headgate.gate.transactions.operation import Operation
+from headgate.gate.views import Views
 from headgate.ledger import limits_by_hand
 from headgate.ledger.admission.admit import Request
-from headgate.ledger.learning import apply_signals
-from headgate.ledger.queries import status_and_queue
+from headgate.ledger.learning import apply_signals, rate_charges
 from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import WITHOUT_HOST
 from headgate.store import Store, open_store
 
 if TYPE_CHECKING:
-    from headgate.core.admission.candidates import Candidate, Plan
     from headgate.core.agents.find_profile import Profile
+    from headgate.core.agents.meters import AskedMeter, MeterChoice
     from headgate.core.agents.run_limits import JobPolicy
     from headgate.core.answers.answer_rules import Rule
-    from headgate.core.display.deadlock import Deadlock
+    from headgate.core.answers.retry_after import RateHeaders
     from headgate.gate.notification_feed import NotificationFeed
     from headgate.gate.submit_jobs import Jobs
     from headgate.gate.worker_jobs import WorkerJobs
-
-_JUMP = Ms(2_000)
-_FAR = seconds(Ms(2**52))
-"""By how many milliseconds the wall clock may differ from the store's before it has jumped."""
+    from headgate.ledger.transaction.request_rows import RequestRow, RequestSums
 
 
-class Gate:
+class Gate(Views):
     """An open gate: asks for seats, holds them, tells what is going on. Any thread may use it."""
 
     def __init__(
@@ -87,10 +70,8 @@ class Gate:
         view: str = "",
         usage: Mapping[str, Callable[[], object]] | None = None,
     ) -> None:
-        self._view = view
-        self._settings = Settings(config or configuration.Watched(None), view, usage)
-        self._runtime = Runtime(store, self._settings)
-        self._transactor = self._runtime.transactor
+        settings = Settings(config or configuration.Watched(None), view, usage)
+        super().__init__(Runtime(store, settings), settings, view)
 
     @classmethod
     def open(
@@ -131,6 +112,7 @@ class Gate:
         label: str = "",
         marked: bool = False,
         tokens: int = 0,
+        without_host: bool = False,
     ) -> "Slot":
         """Seats for one piece of work, for use with `async with` or `with`.
 
@@ -150,16 +132,18 @@ class Gate:
                   its seats for as long as one of them lives
         tokens    about how many tokens it will use, for pools with a `tpm`; what it really used
                   can be told with `lease.report`
+        without_host  it is one request of a program that sits in the pool `host` itself, so it
+                  takes no seat there; nobody is told of it by events
         """
         wait = None if timeout is None else seconds(parse_duration(timeout, "timeout"))
-        lender = self._parent()
+        lender = WITHOUT_HOST if without_host else self._parent()
         request = Request(
             key=parse_key(key) if key is not None else NO_KEY,
             member=self._runtime.registry.me,
             machine=self._runtime.membership.machine,
             weight=parse_weight(weight),
             urgency=-parse_priority(priority),
-            since=self._since(since),
+            since=self.moment(since),
             task=parse_task(task),
             label=parse_task(label),
             marked=marked,
@@ -169,88 +153,6 @@ class Gate:
         )
         return Slot(
             runtime=self._runtime, request=request, wait=wait, on_wait=on_wait, on_end=on_end
-        )
-
-    def status(self) -> Status:
-        """All pools at this moment."""
-        return self._transactor.read(
-            lambda ledger: status_and_queue.status(ledger, Seconds(time.time()), self._view)
-        )
-
-    def capacity(self, key: str | None = None, *, priority: str | int | None = None) -> Capacity:
-        """Whether work with this key would be let in now, how much of it, and if not, why."""
-        parsed = parse_key(key) if key is not None else NO_KEY
-        cls = priority_class(parse_priority(priority))
-        lender = self._parent()
-        self._runtime.poller.refresh(parsed)
-        return self._transactor.read(
-            lambda ledger: status_and_queue.capacity(ledger, parsed, cls, self._view, lender)
-        )
-
-    @property
-    def pressure_limits(self) -> PressureLimits | None:
-        """When this machine takes no more, by its configuration; None if it always does."""
-        return self._transactor.read(lambda ledger: ledger.pool_set.pools[HOST].pressure_limits)
-
-    def strained(self, *, danger: bool = False) -> Reason | None:
-        """Why this machine takes no more; or, with `danger`, why what runs is in danger."""
-        return strained(self.pressure_limits, self._settings.look_at_host(), danger=danger)
-
-    def plan(self, candidates: "Iterable[Candidate]") -> "Plan":
-        """What would become of these if all were started now; nothing is."""
-        from headgate.gate.plan_ahead import plan
-
-        return plan(self._runtime, candidates, self._view, self._parent(), self._since)
-
-    def queue(self, *, most: int = 100, skip: int = 0) -> Queue:
-        """What runs and what waits, in the order of the line."""
-        from headgate.ledger.queries import job_queries
-
-        def do(ledger: Ledger) -> Queue:
-            wall = Seconds(time.time())
-            found = status_and_queue.queue(ledger, wall, most, skip)
-            return found._replace(
-                aside=tuple(job_queries.aside(ledger, wall, most)),
-                total_aside=ledger.tx.count_aside(),
-                jobs=tuple(job_queries.of_queue(ledger, found, wall)),
-            )
-
-        return self._transactor.read(do)
-
-    def events(self, *, after: int = -1, most: int = 100) -> tuple[Event, ...]:
-        """What happened after an event's `seq`; the latest events by default."""
-        wall = Seconds(time.time())
-        return self._transactor.read(
-            lambda ledger: tuple(
-                status_and_queue.event(row, ledger, wall)
-                for row in ledger.tx.events(after, most, 0)
-            )
-        )
-
-    def why(self, id: int) -> Waiting | Running | Past:
-        """What is known of one piece of work: where it waits, that it runs, or how it ended."""
-        return self._transactor.read(
-            lambda ledger: status_and_queue.why(ledger, id, Seconds(time.time()))
-        )
-
-    def deadlocks(self) -> "tuple[Deadlock, ...]":
-        """Work that waits for each other in a circle, and will not go on by itself."""
-        from headgate.ledger.queries import deadlocks
-
-        return self._transactor.read(deadlocks.find)
-
-    def deadlock_of(self, id: int) -> "Deadlock | None":
-        """The circle that keeps a piece of work from going on; None if there is none."""
-        from headgate.ledger.queries import deadlocks
-
-        return self._transactor.read(lambda ledger: deadlocks.of(ledger, id))
-
-    def job(self, id: int) -> JobStatus | None:
-        """What is known of a job; None if there is none with this id."""
-        from headgate.ledger.queries import job_queries
-
-        return self._transactor.read(
-            lambda ledger: job_queries.job(ledger, id, Seconds(time.time()))
         )
 
     def report(
@@ -280,6 +182,49 @@ class Gate:
         self._transactor.run(
             lambda ledger: apply_signals.report(ledger, told, pool=name, lease=lease)
         )
+
+    def tell(self, signal: Signal, *, lease: int = 0, key: str = NO_KEY) -> None:
+        """Have the pools of a lease, or of a key, learn what upstream said; does not wait."""
+        self._transactor.tell(
+            lambda ledger: apply_signals.report(ledger, signal, lease=lease, key=key)
+        )
+
+    def correct_rates(self, lease: int, left: "RateHeaders") -> None:
+        """Have the rates of a lease's pools follow what upstream says is left; does not wait."""
+        self._transactor.tell(lambda ledger: rate_charges.correct(ledger, lease, left))
+
+    def warn_of_quota(self, key: str, text: str) -> None:
+        """Let people know that a quota is nearly gone; does not wait."""
+        self._transactor.tell(lambda ledger: ledger.tell("quota_warned", text, key=key))
+
+    def keep_meter(self, work: int, choice: "MeterChoice") -> None:
+        """Remember how the work of an agent is counted and watched, and why; does not wait."""
+        said = (choice.meter.value, choice.why, choice.hint)
+        self._transactor.tell(lambda ledger: ledger.tx.keep_meter(work, *said))
+
+    def record_requests(
+        self,
+        work: int,
+        ended: "Sequence[RequestRow]",
+        in_flight: int,
+        oldest: Ms,
+        *,
+        more: "RequestSums | None" = None,
+    ) -> None:
+        """Keep what is known of an agent's requests, and how many are on their way; does not wait.
+
+        Each call is a transaction, so whoever sees many requests tells of many at once. `more` is
+        what others come to that have ended.
+        """
+
+        def do(ledger: Ledger) -> None:
+            if more is not None:
+                ledger.tx.add_requests(work, ended, more)
+            elif ended:
+                ledger.tx.add_requests(work, ended)
+            ledger.tx.set_in_flight(work, in_flight, oldest)
+
+        self._transactor.tell(do)
 
     def set_limit(self, pool: str, limit: int | str) -> None:
         """Set a limit by hand, or have it `learn`: persisted, and live at once everywhere."""
@@ -353,29 +298,6 @@ class Gate:
         patience = None if grace is None else Seconds(grace)
         return cancel_all(self._runtime, ids, patience, self.grace, on_outcome)
 
-    def find_work(
-        self, *, task: str | None = None, name: str | None = None, key: str | None = None
-    ) -> list[SelectedWork]:
-        """What waits or runs for a task, has a name, and a key that a pattern matches; by id.
-
-        What is None is no matter: without any of them, all that waits or runs. The work that this
-        program itself is part of is left out.
-        """
-        from headgate.ledger.queries import select_work
-
-        for given, what in ((task, "task"), (name, "name")):
-            if given is not None and not parse_task(given, what):
-                raise UsageError(f"bad {what} {shown(given)}: expected the {what} of some work")
-        selection = select_work.Selection(
-            task=None if task is None else parse_task(task),
-            name=None if name is None else parse_task(name, "name"),
-            pattern=None if key is None else parse_pattern(key),
-        )
-        me = self._parent()
-        return self._transactor.read(
-            lambda ledger: select_work.select(ledger, selection, select_work.around(ledger, me))
-        )
-
     def notification_feed(self) -> "NotificationFeed":
         """The events on their way to the targets of notifications; for one notifier."""
         from headgate.gate.notification_feed import NotificationFeed
@@ -424,13 +346,56 @@ class Gate:
 
         return find_profile.key(find_profile.find(argv, self.profiles()), argv, environment)
 
+    def meter_of(self, key: str | None) -> "AskedMeter | None":
+        """How the configuration says that agents with this key are counted and watched."""
+        from headgate.core.agents.meters import AskedMeter, Meter
+        from headgate.core.key_patterns import matches, specificity
+
+        config = self._settings.config
+        said = [
+            (name, pool.meter)
+            for name, pool in config.pools.items()
+            if pool.meter and key and matches(name, key)
+        ]
+        if said:
+            name, meter = max(said, key=lambda one: (specificity(one[0]), one[0]))
+            return AskedMeter(Meter(meter), f'[pools."{name}"]')
+        if config.defaults.meter:
+            return AskedMeter(Meter(config.defaults.meter), "[defaults]")
+        return None
+
+    def queue_timeout_of(self, key: str) -> Seconds | None:
+        """For how long the configuration lets a request with this key wait; None if for ever."""
+        from headgate.core.key_patterns import matches
+
+        config = self._settings.config
+        said = [pool.queue_timeout for name, pool in config.pools.items() if matches(name, key)]
+        known = [one for one in said if one is not None]
+        found = min(known) if known else config.defaults.queue_timeout
+        return None if found is None else seconds(found)
+
     def rules(self) -> "tuple[Rule, ...]":
         """How to read what upstream answers."""
         return self._settings.rules()
 
-    def moment(self, since: float | None) -> Ms:
-        """A wall-clock time on the store's clock; 0 stands for now."""
-        return self._since(since)
+    @property
+    def wire_folder(self) -> Path | None:
+        """The folder for the wires of this store's leases; None if the store is in memory."""
+        folder = self._runtime.store.folder
+        return folder.with_suffix(".wire") if folder else None
+
+    def make_wire_folder(self) -> None:
+        """Have that folder, and have it be ours."""
+        from headgate.store.trusted_paths import make_folder
+
+        if self.wire_folder is not None:
+            make_folder(self.wire_folder, shared=self._runtime.store.shared)
+
+    @property
+    def config_path(self) -> str:
+        """The configuration file that is followed; empty if there is none."""
+        path = self._settings.config.path
+        return str(path) if path else ""
 
     @property
     def life_fd(self) -> int:
@@ -483,21 +448,3 @@ class Gate:
         import asyncio
 
         await asyncio.to_thread(self.close)
-
-    def _since(self, since: float | None) -> Ms:
-        """A wall-clock time on the store's clock; 0 stands for now."""
-        if since is None:
-            return NO_TIME
-        if not math.isfinite(since):
-            raise UsageError(f"bad since {since!r}: expected seconds since the epoch")
-        lead = self._runtime.store.now() - ms(Seconds(time.time()))
-        jumped = lead if abs(lead) > _JUMP else NO_TIME  # else equal moments would come out unequal
-        return ms(max(-_FAR, min(Seconds(since), _FAR))) + jumped or Ms(1)
-
-    def _parent(self) -> int:
-        """The lease this program itself runs under, if it is of the same store."""
-        mark = os.environ.get(MARK, "")
-        uid, _, id = mark.partition(".")
-        if not id.isdigit() or len(id) > 18:
-            return 0
-        return int(id) if uid == self._runtime.uid() else 0

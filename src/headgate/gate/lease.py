@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headgate.core.answers.signals import USAGE, Signal, parse_signal, parse_wait
 from headgate.core.quantities import parse_task, parse_tokens
-from headgate.core.times import Seconds
+from headgate.core.times import Ms, Seconds
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.liveness.process_marks import MARK
 from headgate.ledger.learning import apply_signals, rate_charges
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class LeaseOwner(Protocol):
     """What a lease asks of the process that holds it."""
 
-    def release(self, lease: "Lease") -> None:
+    def release(self, lease: "Lease", *, completed: bool, accepted: bool) -> None:
         """Give a lease's seats back, now or as soon as the store can be written."""
 
     def report(self, lease: "Lease", do: Callable[[Ledger], object]) -> None:
@@ -74,13 +74,18 @@ class Lease:
         """What a program started under this lease should find in its environment."""
         return {MARK: self._mark, "HEADGATE_TASK": self.task}
 
-    def release(self) -> bool:
-        """Give the seats back now; True the first time, and False ever after. Any thread may."""
+    def release(self, *, completed: bool = True, accepted: bool = False) -> bool:
+        """Give the seats back now; True the first time, and False ever after. Any thread may.
+
+        completed   False if upstream was broken off: it may go on for a while with what it had
+                    accepted, so the seats rest for as long as that usually takes
+        accepted    upstream has accepted it, which nobody was told of before
+        """
         with self._lock:
             first, self._released = not self._released, True
         if first:
             try:
-                self._owner.release(self)
+                self._owner.release(self, completed=completed, accepted=accepted)
             except BaseException:  # Ctrl-C: whoever releases again, as `finally` does, is heard
                 self._released = False
                 raise
@@ -119,6 +124,12 @@ class Lease:
         """The same, for a signal that was read off an answer or off a program's output."""
         self._owner.report(
             self, lambda ledger: apply_signals.report(ledger, signal, lease=self.id, key=self.key)
+        )
+
+    def still_refused(self, signal: Signal, length: Ms) -> None:
+        """Tell that it still waits because of a signal: its pool stays closed so long, if it is."""
+        self._owner.report(
+            self, lambda ledger: apply_signals.still_refused(ledger, signal, length, self.key)
         )
 
     def answered(

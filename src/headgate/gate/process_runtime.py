@@ -15,7 +15,6 @@ delivered.
 import atexit
 import math
 import os
-import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -42,6 +41,7 @@ from headgate.gate.liveness.take_back import IdleLeases
 from headgate.gate.liveness.watcher import DEPUTIES, Watcher, lot
 from headgate.gate.transactions.background_thread import Background
 from headgate.gate.transactions.deliver_outcomes import deliver, running_loop
+from headgate.gate.transactions.done import Done
 from headgate.gate.transactions.group_commit import CLOSED, Transactor
 from headgate.gate.transactions.operation import About, Operation, Retried
 from headgate.gate.usage_poller import Poller
@@ -55,12 +55,16 @@ from headgate.store.base import Store
 _PATIENCE = Seconds(3)
 _TICK = Seconds(1)
 """How often the member on watch looks at everything."""
+_AT_LEAST = Seconds(0.01)
+"""For how long it sleeps before it looks or tries again, so that a moment gone by does no harm."""
 _NEWS = Seconds(0.1)
 """How soon after that it does so again for those who have just come."""
 _REST = Seconds(60)
 """How long the others may sleep when nobody wakes them: only lost messages make them look."""
 _APART = Seconds(0.1)
 """How far apart the looks of all of them together are, if any of them look more often."""
+_LATEST = 1.5
+"""By how much a look may be late: they are spread. Who looks sees to its pipes at the same time."""
 _TURNS = Seconds(0.05)
 """Within which the deputies of a member that ended on watch look, one after the other."""
 _RENEWAL = Seconds(30)
@@ -134,7 +138,7 @@ class Runtime:
             self._uid = self.transactor.look(lambda ledger: ledger.tx.uid())
         return self._uid
 
-    def release(self, lease: Lease) -> None:
+    def release(self, lease: Lease, *, completed: bool = True, accepted: bool = False) -> None:
         """Give a lease's seats back, now or as soon as the store can be written.
 
         A plain thread waits until it is done, but not for a store that does not answer: then it is
@@ -143,11 +147,18 @@ class Runtime:
         """
         self.waiting_and_held.forget(lease.id)
         self.registry.end(lease.id)
-        operation = _OfLease(lease, lambda ledger: release.release(ledger, lease.id))
+        id = lease.id
+
+        def give_back(ledger: Ledger) -> None:
+            if accepted:
+                release.accept_late(ledger, id, completed=completed)
+            release.release(ledger, id, completed=completed)
+
+        operation = _OfLease(lease, give_back)
         if self.store.instant or running_loop() is not None:
             self.transactor.submit(operation)
             return
-        done = threading.Event()
+        done = Done()
         operation.told = lambda _: done.set()
         self.transactor.submit(operation)
         self.transactor.wait_for(done, _PATIENCE)
@@ -243,16 +254,15 @@ class Runtime:
 
     def _until(self) -> float | None:
         """Until when the background thread may sleep, on the monotonic clock."""
-        soon = time.monotonic() + 0.01
-        times = (
-            self.waiting_and_held.next_deadline(),
-            self.watcher.due,
-            self.poller.next(),
-            self._next_renewal if self.membership.joined else None,
-            max(self._next_look, soon) if self.attentive else None,
-            max(self._next_retry, soon) if self.transactor.postpones else None,
-        )
-        return min((at for at in times if at is not None and at < math.inf), default=None)
+        until = self._next_renewal if self.membership.joined else math.inf
+        for at in (self.waiting_and_held.next_deadline(), self.watcher.due, self.poller.next()):
+            if at is not None and at < until:
+                until = at
+        if self.attentive:
+            until = min(until, max(self._next_look, time.monotonic() + _AT_LEAST))
+        if self.transactor.postpones:
+            until = min(until, max(self._next_retry, time.monotonic() + _AT_LEAST))
+        return until if until < math.inf else None
 
     def _turn(self, ready: frozenset[int]) -> None:
         """What the background thread does when it wakes up."""
@@ -280,7 +290,7 @@ class Runtime:
         now = time.monotonic()
         looks = ended or (self.attentive and now >= self._next_look)
         if looks or self._called or now >= self._next_renewal:
-            self._next_renewal = now + max(_RENEWAL, self.watcher.plan.crowd * _APART)
+            self._next_renewal = now + max(_RENEWAL, self.watcher.plan.crowd * _APART * _LATEST)
             self.registry.renew()
         if ended and not self.watcher.plan.on_watch:  # one of its deputies takes over
             self._next_look = min(self._next_look, now + _TURNS * lot())
@@ -313,7 +323,7 @@ class Runtime:
         pause = max(_TICK if self.waiting_and_held.curious else _REST, plan.crowd * _APART)
         if self.watcher.deputy:  # together they look once a second or two
             pause = min(pause, min(plan.crowd, DEPUTIES) * _TICK)
-        return pause * Seconds(1 + lot() / 2)
+        return pause * Seconds(1 + lot() * (_LATEST - 1))
 
     def _catch_up(self, *, fully: bool) -> None:
         """Learn what others did for this process; `fully`: and what nobody has seen to so far."""

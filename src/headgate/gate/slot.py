@@ -1,13 +1,12 @@
 """Seats for one piece of work: `with gate.slot(…)`, `async with gate.slot(…)`."""
 
-import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headgate.core.display.snapshots import Waiting
-from headgate.core.times import Seconds
+from headgate.core.times import Ms, Seconds
 from headgate.errors import (
     GateClosedError,
     HeadgateError,
@@ -19,6 +18,7 @@ from headgate.gate.acquisition import Acquisition
 from headgate.gate.lease import Lease, current_lease
 from headgate.gate.process_runtime import Runtime
 from headgate.gate.transactions.deliver_outcomes import call_in, running_loop
+from headgate.gate.transactions.done import Done
 from headgate.ledger.admission.admit import Request
 
 if TYPE_CHECKING:
@@ -50,13 +50,20 @@ class Slot:
         self._cancelling = 0
         self._interrupted = False
 
+    def again(
+        self, since: Ms, wait: Seconds | None, on_end: Callable[[HeadgateError], None] | None
+    ) -> "Slot":
+        """Another of the same kind, by when its prompt began."""
+        request = self._request._replace(since=since)
+        return Slot(self._runtime, request, wait=wait, on_wait=None, on_end=on_end)
+
     def acquire(self) -> Lease:
         """Wait for the seats in this thread; the caller releases the lease."""
         if running_loop() is not None:
             raise UsageError("this thread runs an event loop: use 'async with', not 'with'")
         if self._wait == 0:
             self._runtime.poller.refresh(self._request.key)
-        done = threading.Event()
+        done = Done()
         asked = self._acquisition(lambda _: done.set(), self._on_wait)
         deadline = self._deadline()
         while True:
@@ -67,7 +74,7 @@ class Slot:
             deadline = _later(deadline)
             done.clear()
 
-    def _ask(self, asked: Acquisition, done: threading.Event, left: Seconds | None) -> None:
+    def _ask(self, asked: Acquisition, done: Done, left: Seconds | None) -> None:
         """Submit a request, and wait for its outcome; leave nothing behind if that is too long."""
         in_time = False
         asked.given_up = "stopped while it waited"
@@ -77,7 +84,7 @@ class Slot:
             asked.given_up = f"waited for {self._wait}s, its time was up"
         finally:
             if not in_time:
-                gone = threading.Event()
+                gone = Done()
                 self._runtime.transactor.submit(self._runtime.withdraw(asked, lambda _: gone.set()))
                 gone.wait(_PATIENCE)  # if the store does not answer, it is done when it does
         if not in_time:

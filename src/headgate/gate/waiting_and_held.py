@@ -97,10 +97,14 @@ class WaitingAndHeld(Participant):
 
     def next_deadline(self) -> Seconds | None:
         """When the next lease will have been held for too long, on the monotonic clock."""
-        return min((at for at, _ in self._deadlines.values()), default=None)
+        if not self._deadlines:
+            return None
+        return min(at for at, _ in self._deadlines.values())
 
     def overdue(self) -> list[tuple[Lease, Seconds]]:
         """The leases that were held for too long, each with how long was allowed; once each."""
+        if not self._deadlines:
+            return []
         now = time.monotonic()
         late = [(id, allowed) for id, (at, allowed) in self._deadlines.items() if now >= at]
         for id, _ in late:

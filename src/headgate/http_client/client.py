@@ -4,7 +4,7 @@ Proxies: `https_proxy` is asked for a tunnel, so it sees neither key nor answer;
 loopback addresses go without. `http_proxy` is not used: the key would be shown to it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from headgate.core.urls import Url, is_loopback, split_url
 from headgate.http_client.deadline_socket import Connection
@@ -12,7 +12,7 @@ from headgate.http_client.errors import Trouble, Unusable
 from headgate.http_client.exchange import Response, exchange
 
 _MOVED = (301, 302, 303, 307, 308)
-_PROXY = ("https_proxy", "HTTPS_PROXY")
+PROXY = ("https_proxy", "HTTPS_PROXY")
 
 
 def connect(connection: Connection, url: Url, environ: Mapping[str, str]) -> None:
@@ -42,7 +42,7 @@ def send(
         said["Content-Length"] = str(len(body))
     said |= {"Accept-Encoding": "identity", "User-Agent": "headgate", "Connection": "close"}
     if authorization or url.user:
-        said["Authorization"] = authorization or _basic(url.user)
+        said["Authorization"] = authorization or basic(url.user)
     return exchange(connection, method, url.target, said, body or b"")
 
 
@@ -82,7 +82,7 @@ def _tunnel(connection: Connection, url: Url, proxy: Url) -> None:
     place = url.host_and_port
     said = {"Host": place}
     if proxy.user:
-        said["Proxy-Authorization"] = _basic(proxy.user)
+        said["Proxy-Authorization"] = basic(proxy.user)
     try:
         response = exchange(connection, "CONNECT", place, said)
     except Trouble:
@@ -91,7 +91,7 @@ def _tunnel(connection: Connection, url: Url, proxy: Url) -> None:
         raise Trouble("cannot be reached: the proxy refused")
 
 
-def _basic(user: str) -> str:
+def basic(user: str) -> str:
     """The authorization of `NAME:PASSWORD` in a URL."""
     from base64 import b64encode
     from urllib.parse import unquote
@@ -101,10 +101,10 @@ def _basic(user: str) -> str:
     return f"Basic {b64encode(pair.encode()).decode('ascii')}"
 
 
-def proxy_for(environ: Mapping[str, str], host: str) -> Url | None:
+def proxy_for(environ: Mapping[str, str], host: str, names: Sequence[str] = PROXY) -> Url | None:
     """The proxy that the environment names for a host; None to go without."""
-    name = next((name for name in _PROXY if environ.get(name)), "")
-    if not name or is_loopback(host) or _exempt(environ, host):
+    name = next((name for name in names if environ.get(name)), "")
+    if not name or is_loopback(host) or goes_without_proxy(environ, host):
         return None
     said = environ[name]
     url = split_url(said if "://" in said else f"http://{said}")
@@ -113,7 +113,8 @@ def proxy_for(environ: Mapping[str, str], host: str) -> Url | None:
     return url
 
 
-def _exempt(environ: Mapping[str, str], host: str) -> bool:
+def goes_without_proxy(environ: Mapping[str, str], host: str) -> bool:
+    """Whether the environment says that no proxy is to be asked for a host."""
     said = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
     names = [name.strip().lower() for name in said.split(",")]
     if "*" in names:

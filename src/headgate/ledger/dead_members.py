@@ -54,8 +54,7 @@ def find_dead(ledger: Ledger, among: Collection[str] | None = None) -> list[str]
 
     dead = ledger.liveness.dead(
         (row, lambda id=row.id: marks(id))  # type: ignore[misc]
-        for row in ledger.tx.members()
-        if among is None or row.id in among
+        for row in ledger.tx.members(among)
     )
     return [id for id in dead if not _lives_on(ledger, id)]
 

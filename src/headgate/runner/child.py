@@ -11,11 +11,12 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from headgate.core.printable_text import printable
+from headgate.gate.liveness.process_marks import family
 
 PASSED_ON = tuple(
     getattr(signal, name)
@@ -69,6 +70,8 @@ class Child:
     ) -> None:
         self.status: int | None = None
         self.stopped = False
+        self.on_other_end: Callable[[int], None] | None = None
+        """Called with the number of a process beside it that has ended."""
         self.adopts = become_subreaper()
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, MINDED)
         inherited = os.dup(life) if life >= 0 else -1
@@ -124,12 +127,18 @@ class Child:
             except ChildProcessError:
                 return False
             if pid == 0:
-                return self.adopts or self.status is None
+                return self.status is None or (self.adopts and self._left_something())
             if os.WIFSTOPPED(status):
                 # With a terminal there is a shell that takes over, and lets us go on later.
                 self.stopped = pid == self.pid and _foreground() is not None
             elif pid == self.pid:
                 self.status = status
+            elif self.on_other_end is not None:
+                self.on_other_end(pid)
+
+    def _left_something(self) -> bool:
+        """Whether there is a process of its own beside those that only stand beside it."""
+        return self.on_other_end is None or bool(family(os.getpid()) - {os.getpid()})
 
 
 def _spawn(

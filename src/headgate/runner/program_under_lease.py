@@ -13,14 +13,20 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from headgate.core.agents.meters import Meter
+from headgate.core.agents.replaced_variables import put_back
 from headgate.core.display.snapshots import Waiting
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.quantities import parse_priority
 from headgate.core.times import Seconds
 from headgate.errors import HeadgateError
 from headgate.gate import Gate, Lease
 from headgate.gate.liveness.process_marks import MARK, carriers, end, family
 from headgate.runner.child import Child, describe, find_program
 from headgate.runner.leftover_keeper import stay_for_leftovers
+from headgate.wire.beside import put_beside
+from headgate.wire.point_agent import WirePlan
+from headgate.wire.supervise import Wire
 
 CANNOT_START = 126
 NOT_FOUND = 127
@@ -38,6 +44,21 @@ class Program(NamedTuple):
     weight: int = 1
     timeout: float | str | None = None
     grace: Seconds = Seconds(10)
+    plan: WirePlan | None = None
+    """How it is metered; None if nothing beside its seats is."""
+    queue_timeout: Seconds | None = None
+    """For how long each of its requests may wait for a seat; None if the configuration says so."""
+
+    @property
+    def own_key(self) -> str | None:
+        """What it holds seats of for its life: of no model if each request takes its own."""
+        by_request = self.plan is not None and self.plan.meter is Meter.REQUESTS
+        return None if by_request else self.key
+
+    @property
+    def own_task(self) -> str | None:
+        """Whom it is for, if somebody said so."""
+        return self.task or os.environ.get("HEADGATE_TASK") or None
 
 
 class _Stopped(BaseException):
@@ -68,8 +89,8 @@ def run_program(
             os.kill(os.getpid(), signal.SIGCHLD)
 
         slot = gate.slot(
-            program.key,
-            task=program.task or os.environ.get("HEADGATE_TASK") or None,
+            program.own_key,
+            task=program.own_task,
             priority=program.priority,
             since=program.since,
             weight=program.weight,
@@ -96,6 +117,43 @@ def _cannot_start(program: Program, error: OSError, say: Callable[[str], None]) 
     return NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_START
 
 
+class _Started(NamedTuple):
+    """A program that runs, and the wire beside it."""
+
+    child: Child
+    wire: Wire | None
+
+    def over(self, *, left: bool) -> None:
+        """It has ended, and perhaps left something running, which goes on to use the wire."""
+        if self.wire is not None:
+            self.child.on_other_end = None
+            (self.wire.leave if left else self.wire.end)()
+
+
+def _start(gate: Gate, lease: Lease, program: Program) -> _Started:
+    """Start a program; OSError if that cannot be."""
+    argv, variables, wire = put_beside(
+        gate,
+        lease,
+        program.plan,
+        program.argv,
+        key=program.key,
+        priority=parse_priority(program.priority),
+        queue_timeout=program.queue_timeout,
+        task_given=program.own_task is not None,
+    )
+    try:
+        before = put_back(os.environ)  # a wire around this run is not for its program
+        child = Child(argv, {**before, **variables, **lease.environment}, gate.life_fd)
+    except OSError:
+        if wire is not None:
+            wire.end()
+        raise
+    if wire is not None:
+        child.on_other_end = wire.ended
+    return _Started(child, wire)
+
+
 def _under(
     gate: Gate,
     lease: Lease,
@@ -105,10 +163,11 @@ def _under(
 ) -> int:
     terminal = _Terminal()
     try:
-        child = Child(program.argv, {**os.environ, **lease.environment}, gate.life_fd)
+        started = _start(gate, lease, program)
     except OSError as error:
         lease.release()
         return _cannot_start(program, error, say)
+    child = started.child
     gate.started(lease, child.pid)
     mark = lease.environment[MARK]
     while child.reap() or child.status is None:
@@ -128,6 +187,7 @@ def _under(
         say(
             f"{what} (pid {', '.join(map(str, sorted(holding or left)))}); {_seats(lease, holding)}"
         )
+    started.over(left=bool(holding))
     if holding:
         stay_for_leftovers(gate, mark)
     else:

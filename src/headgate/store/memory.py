@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import nullcontext
 
 from headgate.core.admission.next_in_line import Order
@@ -22,8 +22,9 @@ from headgate.ledger.transaction.rows import (
     Member,
     Rest,
     Ticket,
+    oldest_first,
 )
-from headgate.store.memory_jobs import MemoryJobRows
+from headgate.store.memory_requests import MemoryRequestRows
 from headgate.store.sorted_places import Ordered, in_order
 
 _EVENTS = 10_000
@@ -82,7 +83,7 @@ class _Transaction:
             self._lock.release()
 
 
-class _Rows(MemoryJobRows):
+class _Rows(MemoryRequestRows):
     """All tables, and what undoes the changes of the transaction that is open."""
 
     def __init__(self) -> None:
@@ -123,6 +124,7 @@ class _Rows(MemoryJobRows):
         self._undo.clear()
         while len(self._events) > _EVENTS:
             self._events.popleft()
+        self.forget_old_requests()
 
     def expect(self, expected: Expected) -> None:
         """Nothing is far away here."""
@@ -319,6 +321,9 @@ class _Rows(MemoryJobRows):
     def lease(self, id: int) -> LeaseRow | None:
         return self._leases.get(id)
 
+    def _has_lease(self, id: int) -> bool:
+        return id in self._leases
+
     def leases(self, after: int, most: int) -> list[LeaseRow]:
         return [self._leases[id] for id in sorted(self._leases) if id > after][:most]
 
@@ -384,8 +389,13 @@ class _Rows(MemoryJobRows):
     def member(self, id: str) -> Member | None:
         return self._members.get(id)
 
-    def members(self) -> list[Member]:
-        return sorted(self._members.values(), key=lambda row: (row.joined, row.id))
+    def members(self, among: Collection[str] | None = None) -> list[Member]:
+        return oldest_first(
+            row for row in self._members.values() if among is None or row.id in among
+        )
+
+    def working_members(self) -> list[Member]:
+        return oldest_first(row for row in self._members.values() if row.works)
 
     def add_event(self, row: EventRow) -> None:
         self._last_event += 1

@@ -43,6 +43,7 @@ _CLOCKS_BEGIN = 10**12
 """A wall clock that shows less is of 2001 or before, and was not set."""
 _LATEST_CLOCK = 10**13
 """None shows as much before 2286; a digit too many would end every pause."""
+_OF_STORE = (apsw.Error, OSError, UnicodeDecodeError)
 _MIGRATIONS = migrations()
 """Read once: a newer version may be installed over this one while its processes run."""
 
@@ -72,6 +73,9 @@ class SqliteStore:
         self.at_rest = threading.Lock()
         """Held while a transaction is open, and not while it waits for another process's to end."""
         self._begins = False
+        self._version = 0
+        """Says of which commit of others the rows know; 0 if they know nothing for certain."""
+        self._floor = 0
         self._locked_out = 0.0
         """Since when the transaction that is to begin waits for another process's to end."""
         self._wall_clock: WallClock | None = None
@@ -122,27 +126,43 @@ class SqliteStore:
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[SqlRows]:
         """Open a transaction; BEGIN IMMEDIATE for one that writes."""
-        with self._translated(), self.at_rest:
-            self._same_file()
-            self._begins = True
+        with self.at_rest:
             try:
+                self._same_file()
+                self._begins = True
                 self._run("BEGIN IMMEDIATE" if write else "BEGIN")
-            finally:
                 self._begins = False
-            try:
-                if write and self._number("PRAGMA user_version") > self.schema:
-                    self._refuse(layout(self._run))
-                self._rows.begin()
+                version, self._version = self._version, 0
+                version = self._begin(version, write=write)
                 looked_at = self._look_at_wall_clock() if write else self._wall_clock
                 yield self._rows
                 self._rows.finish()
                 self._run("COMMIT")
                 self._rows.committed()
                 self._wall_clock = looked_at
-            except BaseException:
-                if self._db.in_transaction:
-                    self._run("ROLLBACK")
+                self._version = version
+            except BaseException as error:
+                self._roll_back(error)
                 raise
+
+    def _roll_back(self, error: BaseException) -> None:
+        """Leave nothing of a transaction behind; raises the error anew if it is the store's."""
+        self._begins = False
+        with self._translated():
+            if self._db.in_transaction:
+                self._run("ROLLBACK")
+            if isinstance(error, _OF_STORE):
+                raise error
+
+    def _begin(self, known: int, *, write: bool) -> int:
+        """Find out whether anybody else has written since the last transaction."""
+        version = self._number("PRAGMA data_version")
+        if version != known:
+            self._floor = self._number("PRAGMA user_version")
+        if write and self._floor > self.schema:
+            self._refuse(layout(self._run))
+        self._rows.begin(unchanged=version == known and not self.far)
+        return version
 
     def close(self) -> None:
         """Close the connection."""
@@ -153,6 +173,7 @@ class SqliteStore:
         known = self._wall_clock
         if known is None or self._clock or not has_news(known, uptime_ms(), wall_ms()):
             return known
+        self._rows.forget()  # what follows is not always written by way of the rows
         return look(self._rows, self._run, self._offset)
 
     def _use_wal(self) -> None:
@@ -293,7 +314,7 @@ class SqliteStore:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except (apsw.Error, OSError, UnicodeDecodeError) as error:
+        except _OF_STORE as error:
             db = getattr(self, "_db", None)  # it may be what could not be made
             raise explain(error, self.path, db, _PATIENCE) from error
 

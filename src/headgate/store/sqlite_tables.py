@@ -38,13 +38,11 @@ class SqliteTables:
                 several(*values)
             else:
                 self._run(SQL[name], values)
-        return [self._answer(name, values) for name, values in questions]
+        answer = SqliteTables.answer
+        return [answer(self, name, values) for name, values in questions]
 
-    def answer(self, name: str, values: Sequence[Any]) -> list[Row]:
+    def answer(self, name: str, values: Any) -> list[Row]:  # noqa: ANN401 - SQL knows, not we
         """Answer one question."""
-        return self._answer(name, values)
-
-    def _answer(self, name: str, values: Any) -> list[Row]:  # noqa: ANN401 - SQL knows, not we
         if name in self._several:
             return [(self._several[name](*values),)]
         asked = self._run(SQL[name], values)

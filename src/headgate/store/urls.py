@@ -9,23 +9,21 @@ SHARED = "?shared=true"
 """What ends the URL of a store that users share who trust each other."""
 
 _FILES = ("sqlite:///", "memory://")
-_USER = re.compile(
-    r"://([^:/@?#]*):.*@", re.DOTALL
-)  # to the last @: better too much than too little
-_SETTING = re.compile(r"(.*)\?([A-Za-z_]+)=(.*)\Z", re.DOTALL)
-_OPTION = re.compile(r"(?i)([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*")
+_USER = r"(?s)://([^:/@?#]*):.*@"  # to the last @: better too much than too little
+_SETTING = r"(?s)(.*)\?([A-Za-z_]+)=(.*)\Z"
+_OPTION = r"(?i)([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*"
 
 
 def show_url(url: str) -> str:
     """A store's URL without its password, on one line."""
     if not url.startswith(_FILES):
-        url = _OPTION.sub(r"\1(hidden)", _USER.sub(r"://\1:(hidden)@", url))
+        url = re.sub(_OPTION, r"\1(hidden)", re.sub(_USER, r"://\1:(hidden)@", url))
     return url if url.isprintable() else repr(url)
 
 
 def has_password(url: str) -> bool:
     """Whether a store's URL holds what must not be shown."""
-    return not url.startswith(_FILES) and bool(_USER.search(url) or _OPTION.search(url))
+    return not url.startswith(_FILES) and bool(re.search(_USER, url) or re.search(_OPTION, url))
 
 
 def file_of(url: str) -> tuple[Path, bool] | None:
@@ -33,7 +31,7 @@ def file_of(url: str) -> tuple[Path, bool] | None:
     scheme, _, rest = url.partition("://")
     if scheme != "sqlite":
         return None
-    setting = _SETTING.match(rest)
+    setting = re.match(_SETTING, rest) if "?" in rest else None
     path, name, value = setting.groups() if setting else (rest, "shared", "false")
     if name != "shared" or value not in {"true", "false"}:
         raise UsageError(

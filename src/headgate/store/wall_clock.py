@@ -72,7 +72,8 @@ def _keep(
     taken = after.taken - before.taken
     if taken > 0:
         run(SQL["make_jobs_younger"], {"by": taken, "start": before.start})
-        run(SQL["make_events_younger"], {"by": taken, "last": before.last + before.taken})
+        for name in ("make_events_younger", "make_requests_younger"):
+            run(SQL[name], {"by": taken, "last": before.last + before.taken})
         rows.set_note(wall_clock.TAKEN_BACK, str(before.start))
         text = f"the clock was put back: {show_duration(taken)} have not passed, and count no more"
         rows.add_event(EventRow(at=now, kind="clock_corrected", text=text, **_OF_NOTHING))

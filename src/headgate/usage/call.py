@@ -22,10 +22,9 @@ def ask(call: str, timeout: Seconds) -> Reading | Failed:
 
 
 def ask_function(function: Callable[[], object], name: str, timeout: Seconds) -> Reading | Failed:
-    """Call a function of this program."""
-    return bounded(
-        f"for {name}", name, lambda: _read(function, f"the function for {name}"), timeout
-    )
+    """Call a function of this program; another gate may have another one of the same name."""
+    key = f"for {name} {id(function)}"
+    return bounded(key, name, lambda: _read(function, f"the function for {name}"), timeout)
 
 
 def bounded(

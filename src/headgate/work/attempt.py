@@ -28,11 +28,13 @@ from headgate.gate.liveness.process_marks import MARK, carriers, end, family
 from headgate.gate.worker_jobs import Taken
 from headgate.runner.child import MINDED, Child
 from headgate.store import open_store
+from headgate.wire.supervise import Wire, take_over
 from headgate.work.end_causes import Cause, EndAsked, Stopped, as_caused, asked
 from headgate.work.log_file import Tail, log_path, open_log, trim
 from headgate.work.lost_attempt import LOST, had_finished, read_again
 from headgate.work.refusal_news import RefusalNews
 from headgate.work.standard_streams import hand_in, redirect
+from headgate.work.start_program import hear_wire, start_program
 
 if TYPE_CHECKING:
     from headgate.core.jobs.job import Spec
@@ -52,6 +54,7 @@ class WatchedOutput(NamedTuple):
     log_size: int
     ours: bool = False
     """Whether the program writes through our own stdout and stderr."""
+    wire: Wire | None = None
 
     def close(self) -> None:
         """Let go of the log."""
@@ -143,28 +146,25 @@ class Runner:
         argv = resumed or argv
         if spec.stdin is not None and resumed is None:  # else it has read it already
             hand_in(spec.stdin)
-        environment = {**os.environ, **spec.env, **lease.environment, **self._about(taken)}
-        try:
-            os.chdir(spec.cwd)
-            child = Child(argv, environment, self._gate.life_fd, environment.get("PATH"))
-        except OSError as error:
+        program = start_program(self._gate, taken, spec, argv, self._limits(spec))
+        if isinstance(program, End):
             os.close(log)
-            what = argv[0] if error.filename != spec.cwd else f"in {spec.cwd}"
-            text = fit_to_show(f"cannot start {what}: {error.strerror}")
-            code = 127 if isinstance(error, FileNotFoundError) else 126
-            return End(AttemptOutcome.FAILED, "cannot_start", text, exit_text(code, 0))
+            return program
         if named and not job.session:  # else who takes over after a kill would not know of it
             self._gate.worker_jobs.remember(lease, named)
         agent_watch = self._make_agent_watch(spec, profile, job.key)
         size = self._gate.job_policy.log_size
-        watch = WatchedOutput(agent_watch, Tail(path), log, log_size=size, ours=True)
+        watch = WatchedOutput(
+            agent_watch, Tail(path), log, log_size=size, ours=True, wire=program.wire
+        )
         try:
-            verdict = self._watch(taken, watch, child, spec)
-            self._clear_up(taken, child, spec)
+            verdict = self._watch(taken, watch, program.child, spec)
+            self._clear_up(taken, program.child, spec)
             self._feed(taken, watch, to_end=True)
         finally:
             watch.close()
-        how = self._judge(child, agent_watch, verdict)
+            program.over()
+        how = self._judge(program.child, agent_watch, verdict)
         if agent_watch.confirmed is not None:
             taken.lease.tell(agent_watch.confirmed)
         return how
@@ -181,28 +181,24 @@ class Runner:
         before.session = job.session or before.session
         return before
 
-    def _about(self, taken: Taken) -> dict[str, str]:
-        return {
-            "HEADGATE_JOB": str(taken.job.id),
-            "HEADGATE_ATTEMPT": str(taken.job.attempts),
-            "HEADGATE_STORE": self._gate.url,
+    def _limits(self, spec: "Spec") -> RunLimits:
+        said: dict[str, Any] = {
+            name: value for name, value in spec.terms.items() if name in RunLimits._fields
         }
+        return self._gate.job_policy.limits._replace(**said)
 
     def _make_agent_watch(
         self, spec: "Spec", profile: Profile, key: str, age: Ms = NO_TIME
     ) -> AgentWatch:
-        said: dict[str, Any] = {
-            name: value for name, value in spec.terms.items() if name in RunLimits._fields
-        }
-        limits: RunLimits = self._gate.job_policy.limits._replace(**said)
         agent_watch = AgentWatch(
             profile=profile,
-            limits=limits,
+            limits=self._limits(spec),
             rules=self._gate.rules(),
             provider=key.partition("/")[0],
             started_ms=_now() - age,
             writes_events=writes_events(profile, spec.argv),
             zone=spec.env.get("TZ", ""),
+            own_key=key,
         )
         agent_watch.session = session(profile, spec.argv)
         return agent_watch
@@ -224,12 +220,14 @@ class Runner:
             told: Cause | None = self._ending.get(taken.job.id) or self._stopped
             why = told or watch.agent_watch.verdict(_now())
             if why is not None and child.status is None:
+                self._prolong(taken, watch, ends=True)
                 self._end_program(taken.lease, child, self._grace(spec))
                 return why
         return None
 
     def _feed(self, taken: Taken, watch: WatchedOutput, *, to_end: bool = False) -> None:
         """Read what is new in the log; what it says about capacity is told at once."""
+        hear_wire(watch.wire, watch.agent_watch, _now())
         trim(watch.log, watch.log_size)
         agent_watch, before = watch.agent_watch, watch.agent_watch.session
         lines, deadline = watch.tail.lines(to_end=to_end), time.monotonic() + _READING
@@ -244,8 +242,15 @@ class Runner:
                 found.append(refusal)
         for news in self._news.of(taken.job.id, found, _now()):
             taken.lease.tell(news)
+        self._prolong(taken, watch, ends=to_end)
         if agent_watch.session != before:
             self._gate.worker_jobs.remember(taken.lease, agent_watch.session)
+
+    def _prolong(self, taken: Taken, watch: WatchedOutput, *, ends: bool = False) -> None:
+        """Keep the pool closed while the program waits to be let in again, or ends meanwhile."""
+        length = self._news.prolong(watch.agent_watch, _now(), ends=ends)
+        if length is not None and watch.agent_watch.waiting is not None:
+            taken.lease.still_refused(watch.agent_watch.waiting, length)
 
     def _catch_up(self, taken: Taken, watch: WatchedOutput) -> None:
         """Read what another runner has read before, perhaps not to its end.
@@ -307,8 +312,10 @@ class Runner:
         log = open_log(path)
         profile = find(spec.argv, self._gate.profiles())
         age = Seconds(time.time()) - self._gate.jobs.attempts(job.id)[-1].started
+        wire = take_over(self._gate.wire_folder / str(job.id)) if self._gate.wire_folder else None
         agent_watch = self._make_agent_watch(spec, profile, job.key, max(NO_TIME, ms(age)))
-        watch = WatchedOutput(agent_watch, Tail(path), log, self._gate.job_policy.log_size)
+        size = self._gate.job_policy.log_size
+        watch = WatchedOutput(agent_watch, Tail(path), log, size, wire=wire)
         self._catch_up(taken, watch)
         why: Cause | None = None
         while self._gate.worker_jobs.programs(lease):
@@ -318,10 +325,13 @@ class Runner:
             self._feed(taken, watch)
             why = self._ending.get(job.id) or agent_watch.verdict(_now())
             if why is not None:
+                self._prolong(taken, watch, ends=True)
                 self._end_program(lease, None, self._grace(spec))
                 break
         self._feed(taken, watch, to_end=True)
         watch.close()
+        if wire is not None:
+            wire.end()
         text = "its runner was killed, so nobody knows how it ended"
         lost = End(AttemptOutcome.LOST, "lost", text, session=agent_watch.session)
         if why is None and agent_watch.finished:

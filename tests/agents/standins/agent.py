@@ -124,6 +124,7 @@ class Agent:
         while True:
             tries += 1
             self.session.add("ask", step=self.session.steps + 1, tries=tries)
+            self.asking()
             try:
                 return self.ask()
             except Failure as failure:
@@ -166,6 +167,9 @@ class Agent:
 
     def begin(self) -> None:
         """What it says first."""
+
+    def asking(self) -> None:
+        """What it says before each request."""
 
     def step(self, number: int, text: str, *, last: bool) -> None:
         say(f"step {number}: {text}")

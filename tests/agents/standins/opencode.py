@@ -31,7 +31,12 @@ class OpencodeText(Agent):
         if "--print-logs" in self.words.options:
             now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
             where = f"providerID=anthropic modelID={self.model} session.id={self.session.id}"
-            say(f'timestamp={now} level={level} run=1 message="{message}" {where} {more}', 2)
+            where = f"{where} small=false agent=build mode=primary"
+            said = f'"{message}"' if " " in message else message
+            say(f"timestamp={now} level={level} run=1 message={said} {where} {more}".rstrip(), 2)
+
+    def asking(self) -> None:
+        self.log("INFO", "stream")
 
     def retry(self, failure: Failure, tries: int, pause: float) -> None:
         self.log("ERROR", "stream error", f'error.error="AI_APICallError: {failure.message}"')

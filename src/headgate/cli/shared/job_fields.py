@@ -7,15 +7,18 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from headgate.cli.shared.options import add_grace
+from headgate.cli.shared.options import add_grace, add_meter, add_queue_timeout
 from headgate.cli.shared.piped_input import read_input
+from headgate.core.agents.meters import METERS, Meter
 from headgate.core.quantities import parse_duration, parse_priority, parse_weight, shown
 from headgate.core.table_fields import (
     FLAG,
     Field,
     FieldRefused,
     Fields,
+    choice,
     flag,
+    listed,
     read_options,
     shortened,
 )
@@ -24,6 +27,8 @@ from headgate.errors import UsageError
 from headgate.gate import Gate
 from headgate.gate.submit_jobs import draft
 from headgate.ledger.jobs.lifecycle import Draft
+from headgate.wire.beside import QUEUE_TIMEOUT, find_asked, plan_for
+from headgate.wire.point_agent import VARIABLE
 
 _MOST_JOBS = 100_000
 
@@ -69,6 +74,8 @@ def add_options(parser: ArgumentParser) -> None:
         "--attempts", metavar="N", help="start it at most so often, whatever ended it (10)"
     )
     add_grace(parser)
+    add_meter(parser)
+    add_queue_timeout(parser)
     parser.add_argument(
         "--no-park",
         action="store_true",
@@ -158,10 +165,15 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
         raise UsageError("\n".join(wrong))
     policy = gate.job_policy
     argv, env = found["command"], found.get("env", {})
+    if "queue_timeout" in found:
+        env = {**env, QUEUE_TIMEOUT: found["queue_timeout"]}
+    if "meter" in found:
+        env = {**env, VARIABLE: found["meter"]}
     keys = found.get("models") or found.get("key") or found.get("model") or []
     if not keys:
         key = gate.key_of(argv, {**os.environ, **env})
         keys = [key] if key else []
+    keys, env = _own_keys(gate, argv, keys, env, found.get("cwd") or "")
     expires = "never" if policy.expires is None else seconds(policy.expires)
     retries = found.get("retries", 0)
     return draft(
@@ -188,6 +200,26 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
         stdin=found.get("stdin"),
         terms={name: found[name] for name in _RUN_LIMITS if name in found},
     )
+
+
+def _own_keys(
+    gate: Gate, argv: list[str], keys: list[str], env: Mapping[str, str], cwd: str
+) -> tuple[list[str], Mapping[str, str]]:
+    """What a job holds seats of while it runs: of no model if each of its requests takes its own.
+
+    Which it is must be known when it stands in line, so its meter is settled now. With a choice of
+    models, the job itself waits for one of them.
+    """
+    surroundings = {**os.environ, **env}
+    asked = find_asked(gate, argv, keys[0] if keys else None, surroundings)
+    if asked is None or asked.meter is not Meter.REQUESTS:
+        return keys, env
+    if len(keys) > 1:
+        return keys, {**env, VARIABLE: Meter.WIRE.value}
+    plan = plan_for(gate, argv, keys[0] if keys else None, environment=surroundings, cwd=cwd)
+    if plan.meter is not Meter.REQUESTS:
+        return keys, env
+    return [], {**env, VARIABLE: Meter.REQUESTS.value}
 
 
 def _command(found: object) -> list[str]:
@@ -257,6 +289,12 @@ def _time(name: str) -> Field:
     )
 
 
+def _queue_timeout(found: object) -> str:
+    """A time, as it is handed on."""
+    parse_duration(found, "queue_timeout")
+    return str(found)
+
+
 def _patience(found: object) -> Ms:
     if found in ("off", "never"):
         raise UsageError("bad patience 'off': to leave rate limits alone, use --no-park")
@@ -312,5 +350,7 @@ _FIELDS: Fields = {
     "attempts": Field(_whole(1, 1000), "a whole number from 1 to 1000"),
     "grace": _time("grace"),
     "stdin": _TEXT,
+    "meter": Field(choice(*METERS), listed(METERS)),
+    "queue_timeout": Field(_queue_timeout, ""),
     **_RUN_LIMITS,
 }

@@ -38,6 +38,26 @@ def add_priority(parser: ArgumentParser) -> None:
     )
 
 
+def add_meter(parser: ArgumentParser) -> None:
+    """How it is counted and watched."""
+    parser.add_argument(
+        "--meter",
+        metavar="METER",
+        help="how it is counted and watched: agent (by its output), wire (by its requests), or "
+        "requests (a seat for each of them); wire where that changes nothing for it",
+    )
+
+
+def add_queue_timeout(parser: ArgumentParser) -> None:
+    """How long a request may wait."""
+    parser.add_argument(
+        "--queue-timeout",
+        metavar="DUR",
+        help="with --meter requests: tell it so after one of its requests has waited so long for "
+        "a seat, as in 5m (it waits as long as it takes)",
+    )
+
+
 def add_grace(parser: ArgumentParser) -> None:
     """How gently it is ended."""
     parser.add_argument(

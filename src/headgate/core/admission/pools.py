@@ -65,6 +65,10 @@ class Declared(NamedTuple):
     """The load per core above which nothing starts; 0 for none. Of host only."""
     agent_memory: int | None = None
     """Bytes that an agent is expected to take. Of host only."""
+    meter: str | None = None
+    """How agents of this pool are counted and watched."""
+    queue_timeout: Ms | None = None
+    """For how long a request may wait for its seat before its client is told so."""
 
 
 NOTHING = Declared()

@@ -16,6 +16,10 @@ agent has written events, only events are progress. Where an agent's text shows 
 silence after a refusal proves little: it is ended if it is refused again after `patience`, or
 silent for several times as long.
 
+Once a request of the agent's was seen on the wire, requests decide, and nothing that it prints is
+a refusal. It is not stale then while something passes on the wire, nor while a tool runs that it
+was told to call.
+
 No clock of its own: `now` is in milliseconds on any clock, `wall` in seconds since the epoch.
 Whatever is fed, nothing here raises.
 """
@@ -45,6 +49,8 @@ _MOST_HINTS = 10
 """How many lines of text after a suspicion may be a hint or a stack trace, and no answer."""
 _ENDED_BY_OTHERS = (130, 137, 143)
 """Exit codes of a program that was told to end: with these it has not given up by itself."""
+_MOST_ASKED = 100
+"""How many requests at once, as of an agent with sub-agents, are told from one another."""
 _LONG_WAIT = Ms(60_000)
 """From how many milliseconds on it is known that a quota is gone, and not only for a moment."""
 _LONGEST = 8 * 1024
@@ -80,7 +86,8 @@ class AgentWatch:
     """The watch over one run of an agent.
 
     `writes_events` is whether it was started to write events; else what looks like one is content.
-    `zone` is the time zone that it was given, if not the machine's.
+    `zone` is the time zone that it was given, if not the machine's. `own_key` is the model that
+    its work is for: a helper's model that is refused does not hold that up.
     """
 
     def __init__(
@@ -93,7 +100,13 @@ class AgentWatch:
         *,
         writes_events: bool = True,
         zone: str = "",
+        own_key: str = "",
     ) -> None:
+        self._own_key = own_key
+        self._own_seen = False
+        self._wired = False
+        self._in_tool = False
+        self._long_refusal = False
         self._rules = tuple(r for r in rules if not r.line or _counts(r, profile))
         self._profile = profile
         self._writes_events = writes_events
@@ -112,6 +125,11 @@ class AgentWatch:
         self._told: WatchVerdict | None = None
         self._suspicion: _Suspicion | None = None
         self._failed_at = NO_TIME
+        self._asked: list[str] = []
+        """Of the requests that it was seen to send, what their refusals have in them too."""
+        self._last_refusal: Signal | None = None
+        self._waiting: list[str] = []
+        """The refusals of requests that it will send again, as it was told."""
         self.session = ""
         self.finished = False
         """Whether its last event said that its work is done."""
@@ -124,6 +142,11 @@ class AgentWatch:
         """The refusal that only its end has shown to be one."""
         self.failure = ""
         """What else it said is wrong upstream, if it said so since its last progress."""
+
+    @property
+    def waiting(self) -> Signal | None:
+        """The refusal after which it waits, if only its next try shows for how long; else None."""
+        return self._last_refusal if self._waiting and self.refused_at is not None else None
 
     @property
     def last_line(self) -> str:
@@ -144,8 +167,7 @@ class AgentWatch:
             seen, stderr = OutputLine(progress=True, error=seen.error), False
         self._events = self._events or is_event
         self.session = self.session or seen.session
-        if seen.tool:
-            self._count(seen.tool)
+        self._count(seen)
         said = self._read(line, wall, is_event=looks_so, own=seen.error)
         own_word = self._is_own_word(said, is_event=is_event, stderr=stderr)
         refused = said.signal is not None and said.signal.kind in REFUSALS
@@ -155,8 +177,8 @@ class AgentWatch:
             if not own_word:
                 self._suspicion = _Suspicion(said.signal, now)
                 return None
-            self._refused(said.signal, now, by_event=is_event)
-        elif said.failure:
+            return self._refused(said.signal, now, by_event=is_event, line=head)
+        if said.failure:
             self._failed(said, now, certain=own_word)
         elif seen.progress:
             self._progress(now, is_event=is_event)
@@ -167,7 +189,7 @@ class AgentWatch:
         if not (own if is_event else line[:200].lstrip()[:1] != "{"):
             return LineVerdict()
         speaks = self._profile.speaks or self._profile.name
-        return judge_line(
+        said = judge_line(
             line,
             rules=self._rules,
             provider=self._provider,
@@ -175,6 +197,8 @@ class AgentWatch:
             speaks=speaks,
             zone=self._zone,
         )
+        # What it says of its requests they tell themselves, if they are seen.
+        return said._replace(signal=None) if self._wired else said
 
     def _is_own_word(self, said: LineVerdict, *, is_event: bool, stderr: bool) -> bool:
         """Whether it came through the agent's own error channel, or a user's rule knows it."""
@@ -196,14 +220,47 @@ class AgentWatch:
                 self._since = self.refused_at = self.retry_after = None
 
     def _progress(self, now: Ms, *, is_event: bool) -> None:
-        if self._since is not None and self._is_real_progress(now, is_event=is_event):
+        seen = not self._wired and self._is_real_progress(now, is_event=is_event)
+        if self._since is not None and seen:
             self._since = self.refused_at = self.retry_after = None
+            self._waiting = []
         if self._suspicion is not None:
             signal, at, hints = self._suspicion
             over = is_event or now - at >= _BURST or hints >= _MOST_HINTS
             self._suspicion = None if over else _Suspicion(signal, at, hints + 1)
         if is_event or now - self._failed_at >= _BURST:
             self.failure = ""
+
+    def request_begun(self, now: Ms) -> None:
+        """A request of the agent's is on the wire, or a part of it or of its answer."""
+        self._heard = now
+        self._wired = True
+        self._in_tool = False
+
+    def request_accepted(self, now: Ms, key: str = "") -> None:
+        """Upstream has accepted a request: the agent makes progress."""
+        self._heard = now
+        if self._of_helper(key):
+            return
+        self._since = self.refused_at = self.retry_after = None
+        self._long_refusal = False
+
+    def request_refused(self, signal: Signal, now: Ms, key: str = "") -> None:
+        """The agent was told that upstream refuses a request."""
+        if self._of_helper(key):
+            return
+        self._refused(signal, now, by_event=False)
+        self._long_refusal = (signal.retry_after or NO_TIME) > self._limits.patience
+
+    def _of_helper(self, key: str) -> bool:
+        """Whether a request was for another model than the agent's own, which was seen as well."""
+        self._own_seen = self._own_seen or (bool(key) and key == self._own_key)
+        return self._own_seen and key != self._own_key
+
+    def request_ended(self, now: Ms, *, calls_tool: bool) -> None:
+        """An answer is over; perhaps the agent was told to call a tool, and does."""
+        self._heard = now
+        self._in_tool = calls_tool
 
     def verdict(self, now: Ms) -> WatchVerdict | None:
         """Why the agent must be ended now; None if it may go on."""
@@ -216,7 +273,7 @@ class AgentWatch:
             return now
         limits = self._limits
         times = []
-        if limits.stale_after is not None:
+        if limits.stale_after is not None and not self._in_tool:
             times.append(self._heard + limits.stale_after)
         if limits.max_runtime is not None:
             times.append(self._started + limits.max_runtime)
@@ -254,7 +311,9 @@ class AgentWatch:
     def _judge(self, now: Ms) -> WatchVerdict | None:
         limits = self._limits
         stale = limits.stale_after is not None and now >= self._heard + limits.stale_after
-        if limits.park and self._since is not None and (stale or now >= self._given_up()):
+        stale = stale and not self._in_tool
+        given_up = stale or self._long_refusal
+        if limits.park and self._since is not None and (given_up or now >= self._given_up()):
             return self._parked(f"no progress for {show_duration(now - self._since)}")
         if limits.same_tool_calls is not None and self._same >= limits.same_tool_calls:
             name = self._tool.partition("#")[0]
@@ -265,7 +324,8 @@ class AgentWatch:
             text = f"{text}; max_tool_calls is {limits.max_tool_calls}"
             return WatchVerdict("tool_calls", text, resumes=True)
         if limits.stale_after is not None and stale:
-            text = f"it wrote nothing for {show_duration(now - self._heard)}"
+            nothing = "wrote and asked nothing" if self._wired else "wrote nothing"
+            text = f"it {nothing} for {show_duration(now - self._heard)}"
             text = f"{text}; stale_after is {show_duration(limits.stale_after)}"
             return WatchVerdict("stale", text, resumes=True)
         if limits.max_runtime is not None and now >= self._started + limits.max_runtime:
@@ -283,17 +343,23 @@ class AgentWatch:
         """From when on a suspect that shows no progress is taken to do nothing but retry."""
         since, last = self._since or NO_TIME, self.refused_at or NO_TIME
         patience = self._limits.patience
-        if self._events or not self._profile.silent:
+        if self._events or self._wired or not self._profile.silent:
             return since + patience
         return last if last - since >= patience else last + _SILENCE * patience
 
-    def _refused(self, signal: Signal, now: Ms, *, by_event: bool) -> None:
+    def _refused(self, signal: Signal, now: Ms, *, by_event: bool, line: str = "") -> Signal:
+        """Take note of a refusal; the signal that it is."""
         if self._since is None:
             self._since = now
         self._refusal = signal.kind
         self._by_event = by_event
         self.refused_at = now
         self.retry_after = signal.retry_after
+        waits = not by_event and signal.retry_after is None and signal.kind != QUOTA
+        waits = waits and any(asked in line for asked in self._asked)
+        self._waiting = [*self._waiting, line][-_MOST_ASKED:] if waits else []
+        self._last_refusal = signal._replace(waits=waits)
+        return self._last_refusal
 
     def _is_real_progress(self, now: Ms, *, is_event: bool) -> bool:
         """Whether progress is no echo of the refusal before it."""
@@ -301,12 +367,16 @@ class AgentWatch:
             return True
         return not self._events and now - (self.refused_at or NO_TIME) >= _BURST
 
-    def _count(self, tools: str) -> None:
-        for tool in tools.split(" "):
+    def _count(self, seen: OutputLine) -> None:
+        """Take note of the tools that a line calls, or of the request that it begins."""
+        for tool in filter(None, seen.tool.split(" ")):
             self.tool_calls += 1
             polls = tool.partition("#")[0] in self._profile.polls
             self._same = self._same + 1 if tool == self._tool and not polls else 1
             self._tool = tool
+        if seen.asks:
+            self._asked = [*(a for a in self._asked if a != seen.asks), seen.asks][-_MOST_ASKED:]
+            self._waiting = [refusal for refusal in self._waiting if seen.asks not in refusal]
 
 
 def _counts(rule: Rule, profile: Profile) -> bool:

@@ -17,7 +17,6 @@ __all__ = [
     "Tool",
     "find",
     "key",
-    "points_at",
     "read",
     "resume",
     "session",
@@ -73,12 +72,6 @@ def writes_events(profile: Profile, argv: Sequence[str]) -> bool:
         if (_option(args, (name,)) == value) if value else (name in args):
             return True
     return False
-
-
-def points_at(profile: Profile, url: str) -> dict[str, str]:
-    """The variables that make an agent ask this URL; none if it takes it from elsewhere."""
-    plain = url.rstrip("/").replace("\\", "%5C").replace('"', "%22")
-    return {name: text.replace("{url}", plain) for name, text in profile.base_url.items()}
 
 
 def _meant(profile: Profile, model: str, variables: Mapping[str, str]) -> str:

@@ -59,7 +59,11 @@ def look(profile: Profile, line: str) -> tuple[bool, OutputLine]:
     retries = any(
         _compiled(pattern, builtin=profile.builtin).match(text) for pattern in profile.retries
     )
-    return False, OutputLine(not retries, "", session)
+    asks = ""
+    if profile.asks:
+        found = _compiled(profile.asks, builtin=profile.builtin).match(text)
+        asks = found[1] or "" if found else ""
+    return False, OutputLine(not retries, "", session, asks=asks)
 
 
 def _event(profile: Profile, event: dict[str, object], kind: str) -> OutputLine:

@@ -6,6 +6,7 @@ hold, joined by a slash: `system/init`, `item.started/command_execution`.
 
 from collections.abc import Mapping
 
+from headgate.core.agents.meters import WireWay
 from headgate.core.named_tuple import NamedTuple
 
 
@@ -97,6 +98,9 @@ class Profile(NamedTuple):
     """Tools that ask again and again by design."""
     retries: tuple[str, ...] = ()
     """Patterns for lines of text that mean no progress."""
+    asks: str = ""
+    """A pattern for the line of text with which it begins a request; its first group is in the line
+    of that request's refusal too. Only for an agent that waits as long as upstream tells it to."""
     silent: bool = False
     """Its text output shows nothing while it works."""
     exit_lies: bool = False
@@ -104,10 +108,17 @@ class Profile(NamedTuple):
     builtin: bool = False
     """Whether all its patterns are headgate's own, and so harmless on any text."""
 
-    base_url: Mapping[str, str] = {}
-    """Variables that point it at `{url}`."""
+    # The wire.
+    meter: str = ""
+    """The meter that counts for it unless somebody says otherwise; empty if nothing is said."""
+    wire: tuple[WireWay, ...] = ()
+    """The ways to see its requests, best first."""
+    reads: str = ""
+    """Whose settings tell where it sends its requests; see `wire/agent_settings`."""
 
 
+READ_SETTINGS = ("codex", "gemini", "opencode")
+"""Agents whose settings are understood."""
 ERROR_TEXT = ("nowhere", "beside-events", "stderr")
 """Where an agent's text may be its own word on errors; `stderr` is there and beside its events."""
 
@@ -123,6 +134,8 @@ class OutputLine(NamedTuple):
     """Whether it is an event by which the agent tells of its own errors."""
     finished: bool = False
     """Whether it tells that the agent's work is done."""
+    asks: str = ""
+    """Which request it begins, if it does: text that is in the line of its refusal too."""
 
 
 GENERIC = Profile("")

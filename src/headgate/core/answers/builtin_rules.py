@@ -375,22 +375,16 @@ LINES = (
         line=rf"{_OPENCODE_LOG}.{{0,2000}}?\bAI_APICallError: Overloaded\b",
     ),
     *(
-        Rule(
-            f"{profile}-litellm-rate",
-            QUOTED,
-            profile=profile,
-            line=rf"{_LITELLM}RateLimitError: (?P<body>.*)",
-        )
+        Rule(f"{profile}-litellm-{what}", kind, profile=profile, line=rf"{_LITELLM}{says}")
         for profile in ("aider", "sdk")
-    ),
-    *(
-        Rule(
-            f"{profile}-litellm-overloaded",
-            OVERLOADED,
-            profile=profile,
-            line=rf"{_LITELLM}(?:InternalServerError|ServiceUnavailableError): .*\b[Oo]verloaded",
+        for what, kind, says in (
+            ("rate", QUOTED, r"RateLimitError: (?P<body>.*)"),
+            (
+                "overloaded",
+                OVERLOADED,
+                r"(?:InternalServerError|ServiceUnavailableError): .*\b[Oo]verloaded",
+            ),
         )
-        for profile in ("aider", "sdk")
     ),
     Rule(
         "aider-rate",

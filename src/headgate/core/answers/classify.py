@@ -154,14 +154,15 @@ def judge_line(
 
 
 def _judge(answer: _Answer, now: Seconds | None, rules: Sequence[Rule]) -> Signal | None:
+    accepted = answer.status is not None and 200 <= answer.status < 300
     for rule in rules:
+        if accepted and rule is BUILTIN[0]:
+            break  # no built-in rule is about what was accepted, and most answers are
         if not rule.line and _applies(rule, answer):
             return _signal(rule, answer, now)
     if answer.status == 429:
         return _undecided(answer, now)
-    if answer.status is not None and 200 <= answer.status < 300:
-        return Signal(ACCEPTED)
-    return None
+    return Signal(ACCEPTED) if accepted else None
 
 
 def _applies(rule: Rule, answer: _Answer) -> bool:

@@ -6,6 +6,7 @@ Odd values are no values: whatever comes in, nothing here raises.
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from headgate.core.answers.signals import LONGEST_QUOTA
 from headgate.core.named_tuple import NamedTuple
@@ -63,13 +64,14 @@ def retry_after(
     end with it, a clock time in its words (in the zone of whoever wrote them) and the reset of an
     allowance.
     """
-    said = [_milliseconds(headers.get("retry-after-ms")), _wait(headers.get("retry-after"), now)]
+    said = [_milliseconds(headers.get("retry-after-ms"))]
+    said.append(time_until(headers.get("retry-after"), now))
     for key, value in named:
-        said.append(_milliseconds(value) if key.endswith("_ms") else _wait(value, now))
+        said.append(_milliseconds(value) if key.endswith("_ms") else time_until(value, now))
     spoken = _AGAIN.search(words)
     if spoken:
         short = re.sub(r"(ms|[smhd])[a-z]*|[ ,]+", r"\1", spoken[1].lower())
-        said.append(_wait(short, now))
+        said.append(time_until(short, now))
     if until_reset:
         said += (_until_clock(words, now, zone), _reset(headers, now))
     return next((wait for wait in said if wait is not None), None)
@@ -87,14 +89,14 @@ def _until_clock(words: str, now: Seconds | None, zone: str) -> Ms | None:
 
 def _reset(headers: Mapping[str, str], now: Seconds | None) -> Ms | None:
     if headers.get("anthropic-ratelimit-unified-status", "").lower() == "rejected":
-        return _wait(headers.get("anthropic-ratelimit-unified-reset"), now)
+        return time_until(headers.get("anthropic-ratelimit-unified-reset"), now)
     left = [meter for meter in allowances(headers, now) if meter]
     empty = [m.reset_ms for m in left if m.remaining == 0 and m.reset_ms is not None]
     others = [m.reset_ms for m in left if m.reset_ms is not None]
     return max(empty) if empty else min(others, default=None)
 
 
-def _wait(value: str | None, now: Seconds | None) -> Ms | None:
+def time_until(value: str | None, now: Seconds | None) -> Ms | None:
     """Milliseconds from a number of seconds, a duration, a date or an epoch; None if odd."""
     if value is None or len(value) > 64:
         return None
@@ -108,6 +110,7 @@ def _wait(value: str | None, now: Seconds | None) -> Ms | None:
         return None
 
 
+@lru_cache(maxsize=256)
 def _moment(word: str) -> Seconds | None:
     """The seconds since the epoch at which something is, if this names a moment."""
     date = _HTTP_DATE.fullmatch(word)
@@ -134,11 +137,14 @@ def _sensible(wait: Ms) -> Ms | None:
     return wait if 0 <= wait <= _LONGEST_WAIT else None
 
 
-_ALLOWANCES = (
-    ("anthropic-ratelimit-requests-{}", "x-ratelimit-{}-requests", "x-ratelimit-{}"),
-    ("anthropic-ratelimit-tokens-{}", "x-ratelimit-{}-tokens"),
-    ("anthropic-ratelimit-input-tokens-{}",),
-    ("anthropic-ratelimit-output-tokens-{}",),
+_ALLOWANCES = tuple(
+    tuple(tuple(name.format(what) for what in ("limit", "remaining", "reset")) for name in names)
+    for names in (
+        ("anthropic-ratelimit-requests-{}", "x-ratelimit-{}-requests", "x-ratelimit-{}"),
+        ("anthropic-ratelimit-tokens-{}", "x-ratelimit-{}-tokens"),
+        ("anthropic-ratelimit-input-tokens-{}",),
+        ("anthropic-ratelimit-output-tokens-{}",),
+    )
 )
 
 
@@ -148,13 +154,17 @@ def allowances(headers: Mapping[str, str], now: Seconds | None) -> RateHeaders:
 
 
 def _meter(
-    headers: Mapping[str, str], names: tuple[str, ...], now: Seconds | None
+    headers: Mapping[str, str], names: tuple[tuple[str, ...], ...], now: Seconds | None
 ) -> RateHeader | None:
-    for name in names:
-        limit, left = (_count(headers.get(name.format(what))) for what in ("limit", "remaining"))
-        found = RateHeader(limit, left, _wait(headers.get(name.format("reset")), now))
-        if any(figure is not None for figure in found):
-            return found
+    for limit, left, reset in names:
+        if limit in headers or left in headers or reset in headers:
+            found = RateHeader(
+                _count(headers.get(limit)),
+                _count(headers.get(left)),
+                time_until(headers.get(reset), now),
+            )
+            if found != (None, None, None):
+                return found
     return None
 
 

@@ -28,6 +28,9 @@ REFUSALS = (CONCURRENCY, RATE, QUOTA, OVERLOADED)
 
 PAUSE = Ms(30_000)
 """How many milliseconds a pool rests after a refusal that does not say for how long."""
+WHILE_IT_WAITS = Ms(3_000)
+"""For how many it rests at a time while the one that was refused waits, and shows when it tries
+again: long enough for the answer to that try to come in."""
 LONGEST_PAUSE = Ms(86_400_000)
 """No refusal closes a pool for longer than this, whatever it says: a day."""
 LONGEST_QUOTA = Ms(8 * 86_400_000)
@@ -67,6 +70,8 @@ class Signal(NamedTuple):
     """Whether it holds for the whole account rather than for one model."""
     note: str = ""
     """What made it so: a header, a code, or what was undecidable."""
+    waits: bool = False
+    """Whether who was refused waits as long as it was told to, and shows when it tries again."""
 
 
 def parse_signal(value: object) -> str:
@@ -84,10 +89,12 @@ def parse_wait(value: object) -> Ms | None:
     return min(parse_duration(value, "retry_after", bounded=False), LONGEST_PAUSE)
 
 
-def pause_length(retry_after: Ms | None, kind: str = "") -> Ms:
-    """For how long a refusal of a kind pauses its pool."""
+def pause_length(retry_after: Ms | None, kind: str = "", *, waits: bool = False) -> Ms:
+    """For how long a refusal of a kind pauses its pool; `waits` as in Signal."""
     longest = LONGEST_QUOTA if kind == QUOTA else LONGEST_PAUSE
-    return PAUSE if retry_after is None else max(NO_TIME, min(retry_after, longest))
+    if retry_after is None:
+        return WHILE_IT_WAITS if waits else PAUSE
+    return max(NO_TIME, min(retry_after, longest))
 
 
 def parse_reading(in_use: object, limit: object = None) -> Reading | None:

@@ -17,8 +17,10 @@ from headgate.core.display.snapshots import (
     Capacity,
     Event,
     JobStatus,
+    Metered,
     PoolStatus,
     Queue,
+    RequestStatus,
     Running,
     Status,
     Waiting,
@@ -42,9 +44,11 @@ WORK = (
     *("id", "type", "state", "code", "reason", "key", "task", "name", "label"),
     *("priority", "weight", "pool", "position", "eta", "since", "waited"),
     *("submitted", "started", "held", "ended", "due"),
-    *("attempts", "exit", "pid", "borrows", "last_line"),
+    *("attempts", "exit", "pid", "borrows", "last_line", "in_flight", "oldest_request"),
 )
-HISTORY = ("pools", "events", "attempt_list", "deadlock")
+HISTORY = ("pools", "events", "attempt_list", "deadlock", "metered")
+METERED = Metered._fields
+REQUEST = RequestStatus._fields
 ATTEMPT = ("number", "key", "started", "ended", "code", "reason", "exit")
 CAPACITY = ("key", "state", "free", "queued", "retry_after", "eta", "reason", "code")
 POOL = (*PoolStatus._fields, "free")
@@ -67,7 +71,7 @@ PLAN = ("candidates", "start", "defer", "at")
 
 _TIMES = {
     *("at", "since", "submitted", "started", "ended", "due"),
-    *("paused_until", "next_probe", "next_start"),
+    *("paused_until", "next_probe", "next_start", "oldest_request"),
 }
 _LAST_SECOND = 253_402_300_799.0  # of the year 9999, the last that ISO 8601 writes plainly
 CANCELLING, ENDED = "cancelling", "ended"
@@ -117,7 +121,9 @@ def history(
     pools: Iterable[str],
     events: Iterable[Event] | None,
     attempts: Iterable[AttemptStatus],
+    *,
     deadlock: str | None = None,
+    meter: Metered | None = None,
 ) -> Json:
     """All about one piece of work; `events` are told of what neither waits nor runs."""
     return {
@@ -126,7 +132,14 @@ def history(
         "events": None if events is None else [event(one) for one in events],
         "attempt_list": [_object(ATTEMPT, one._asdict()) for one in attempts],
         "deadlock": deadlock,
+        "metered": None if meter is None else metered(meter),
     }
+
+
+def metered(it: Metered) -> Json:
+    """How an agent is counted and watched, and what its requests come to."""
+    last = [_object(REQUEST, one._asdict()) for one in it.last_requests]
+    return _object(METERED, {**it._asdict(), "last_requests": last})
 
 
 def queue(it: Queue, total_running: int, ended: Iterable[JobStatus] | None = None) -> Json:

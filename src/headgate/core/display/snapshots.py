@@ -182,6 +182,10 @@ class Running(NamedTuple):
     type: str = SLOT
     attempts: int = 0
     last_line: str = ""
+    in_flight: int | None = None
+    """How many of its requests are on their way; None if nobody sees them, or none is."""
+    oldest_request: Seconds | None = None
+    """Since when the oldest of them is."""
     """The last line of its output, where that is kept."""
 
     @property
@@ -236,6 +240,42 @@ class AttemptStatus(NamedTuple):
     code: str
     reason: str
     exit: str
+
+
+class RequestStatus(NamedTuple):
+    """A request of an agent that has ended."""
+
+    at: Seconds
+    key: str
+    task: str
+    outcome: str
+    status: int | None
+    waited: Seconds
+    """For how long it was held back here, for a seat or after a refusal."""
+    first_byte: Seconds | None
+    took: Seconds
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    tries: int
+
+
+class Metered(NamedTuple):
+    """How an agent is counted and watched, why so, and what its requests come to."""
+
+    meter: str
+    reason: str
+    hint: str
+    """What could be asked for, and would know better."""
+    requests: int
+    refused: int
+    waited: Seconds
+    took: Seconds
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    last_requests: tuple[RequestStatus, ...] = ()
+    """Those that ended last, in their order."""
 
 
 class Queue(NamedTuple):

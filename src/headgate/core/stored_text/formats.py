@@ -34,6 +34,7 @@ from typing import (
 T = TypeVar("T")
 _LARGEST = 2**200
 """Beyond it no number of ours lies, and arithmetic with it may overflow."""
+_SMALLEST = -_LARGEST
 _FIRST = r"\[([1-9][0-9]{0,17})[,\]]"
 _FIELD = r"\{:?([^}]*)\}"
 
@@ -206,10 +207,21 @@ def _part(hint: Any, spec: str) -> tuple[str, Callable[[str], Any]]:  # noqa: AN
     if hint is int and not spec:
         return r"(-?\d{1,18})", int
     if hint is int:
-        return r"(-?\d[\d.e+]{0,30})", lambda part: int(_number(float(part)))
+        return r"(-?\d[\d.e+]{0,30})", _whole_of
     if hint is float:
-        return r"(-?\d[\d.e+-]{0,30})", lambda part: _number(float(part))
-    return r"(-?\d[\d.e+-]{0,30}|)", lambda part: _number(float(part)) if part else None
+        return r"(-?\d[\d.e+-]{0,30})", _float_of
+    return r"(-?\d[\d.e+-]{0,30}|)", lambda part: _float_of(part) if part else None
+
+
+def _float_of(part: str) -> float:
+    number = float(part)
+    if not _SMALLEST < number < _LARGEST:
+        raise ValueError("no number")
+    return number
+
+
+def _whole_of(part: str) -> int:
+    return int(part) if part.isdecimal() else int(_float_of(part))
 
 
 def whole(text: str, most: int) -> int | None:

@@ -103,7 +103,8 @@ def end(
 ) -> bool:
     """End programs: ask them to stop, and after `grace` seconds make them. False if any is left.
 
-    They are looked for again and again: a program on its way out may start others.
+    They are looked for again and again: a program on its way out may start others. The grace begins
+    when the first was asked: to find them may take longer than that on a busy machine.
     """
     deadline = clock() + grace
     asked: set[int] = set()
@@ -111,6 +112,8 @@ def end(
         pids = set(find())
         if not pids:
             return True
+        if not asked:
+            deadline = clock() + grace
         forced = clock() >= deadline
         ask_to_end(pids if forced else pids - asked, forced=forced)
         asked |= pids

@@ -10,6 +10,7 @@ import stat
 import sys
 from contextlib import suppress
 
+from headgate.core.agents.replaced_variables import put_back
 from headgate.core.environment import FOR_PROGRAMS
 from headgate.gate.liveness.process_marks import MARK, NO_LEASE
 
@@ -29,7 +30,8 @@ def shed_marks() -> None:
     mark = os.environ.get(MARK, "")
     if mark == NO_LEASE or not (mark or lives):
         return
-    kept = {name: value for name, value in os.environ.items() if name not in _OF_A_LEASE}
+    before = put_back(os.environ)
+    kept = {name: value for name, value in before.items() if name not in _OF_A_LEASE}
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, sys.orig_argv, {**kept, MARK: NO_LEASE})  # noqa: S606 - ourselves

@@ -108,6 +108,8 @@ class Watcher(Participant):
         if self._registry.wake_fd >= 0 and self._wake_fd < 0:
             self._wake_fd = self._registry.wake_fd
             self._background.watch(self._wake_fd, select.POLLIN)
+        if self.plan is watch_duty.NOTHING and not self._watched:
+            return
         wanted = self._wanted()
         for fd, name in list(self._watched.items()):
             if name not in wanted and not name.isdigit():

@@ -4,5 +4,6 @@ operation           what is wanted inside a transaction, and who has a say in ev
 background_thread   sleeps until something happens
 group_commit        the queue, the transaction, and what follows a commit
 deliver_outcomes    how whoever asked hears of it
+done                how a thread waits for an outcome
 prefetch            what a far store is asked for beforehand
 """

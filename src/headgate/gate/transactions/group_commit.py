@@ -18,6 +18,7 @@ from headgate.core.times import Seconds
 from headgate.errors import GateClosedError, HeadgateError, StoreError, StoreUnavailableError
 from headgate.gate.transactions.background_thread import Background
 from headgate.gate.transactions.deliver_outcomes import deliver
+from headgate.gate.transactions.done import Done
 from headgate.gate.transactions.operation import Operation, Participant, Retried
 from headgate.ledger import dead_members, job_timers, watch_duty
 from headgate.ledger.admission import admit, count_apart
@@ -88,7 +89,7 @@ class Transactor:
 
     def perform(self, operation: Operation) -> Any:  # noqa: ANN401 - whatever the operation makes
         """Have an operation run, and wait for it: its result, or its error."""
-        done = threading.Event()
+        done = Done()
         operation.told = lambda _: done.set()
         self.submit(operation)
         done.wait()
@@ -96,7 +97,7 @@ class Transactor:
             raise operation.error
         return operation.result
 
-    def wait_for(self, done: threading.Event, patience: Seconds) -> bool:
+    def wait_for(self, done: Done, patience: Seconds) -> bool:
         """Wait for an operation for a while only; False if the store has not answered so long."""
         self._answers = done.wait(patience)
         return self._answers
@@ -127,7 +128,7 @@ class Transactor:
         if self.store.instant or self._background.is_this_thread():
             self.run(do)
             return True
-        done = threading.Event()
+        done = Done()
         operation = Operation(do, lambda _: done.set())
         self.submit(operation)
         if self.wait_for(done, _READ_PATIENCE) and operation.error is not None:

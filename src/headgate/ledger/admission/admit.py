@@ -21,7 +21,7 @@ from headgate.ledger.learning import apply_signals
 from headgate.ledger.transaction import unreadable
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import place
-from headgate.ledger.transaction.rows import Lane, LeaseRow, Ticket
+from headgate.ledger.transaction.rows import WITHOUT_HOST, Lane, LeaseRow, Ticket
 
 NO_WORKER = Reason("no_worker", "")
 """Why no job of a lane can start: of no pool, and so the same for all such lanes."""
@@ -120,13 +120,26 @@ def has_rivals(ledger: Ledger, head: Head, machine: str) -> bool:
     """Whether somebody could be let in who wants a pool or the lender of this one.
 
     All work of a machine wants a seat in its pool `host`; so does a job, where somebody starts it.
+    Not so a request: it asks who wants its model, unless that takes longer than a pass.
     """
     machines = ledger.tx.machines()
     if not machines:
         return False
-    if machine in machines or ("" in machines and machine == ledger.machine and ledger.workers()):
+    if not any(need.pool.name == HOST for need in head.needs):
+        return ledger.tx.few_lanes() is None or any(True for _ in rivals_for(ledger, head))
+    if machine in machines and _wants_host(ledger, machine):
+        return True
+    if "" in machines and machine == ledger.machine and ledger.workers():
         return True
     return any(True for _ in rivals_for(ledger, head))
+
+
+def _wants_host(ledger: Ledger, machine: str) -> bool:
+    """Whether anybody waits for a seat of a machine; requests do not, their agents have one."""
+    lanes = ledger.tx.few_lanes()
+    return lanes is None or any(
+        lane.machine == machine and lane.lender != WITHOUT_HOST for lane in lanes
+    )
 
 
 def rivals_for(ledger: Ledger, head: Head) -> Iterator[Lane]:
@@ -137,7 +150,7 @@ def rivals_for(ledger: Ledger, head: Head) -> Iterator[Lane]:
     wanted = {need.place for need in head.needs}
     for lane in lanes:
         pools = ledger.under(lane.view).of(lane.key)
-        shares = any(place(pool.name, lane.machine) in wanted for pool in pools)
+        shares = any(place(pool.name, lane.host) in wanted for pool in pools)
         if shares or (head.lender and lane.lender == head.lender):
             yield lane
 
@@ -315,7 +328,7 @@ def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: 
     family = ledger.lenders(head.lender) if head.lender else []
     lease = LeaseRow(
         id=head.id,
-        machine=request.machine,
+        machine="" if request.lender == WITHOUT_HOST else request.machine,
         key=request.key,
         cls=head.cls,
         urgency=request.urgency,
@@ -326,7 +339,7 @@ def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: 
         marked=int(request.marked),
         granted=ledger.now,
         chain=(family[0].chain or _new_chain(ledger, head.lender)) if family else 0,
-        lender=head.lender,
+        lender=WITHOUT_HOST if request.lender == WITHOUT_HOST else head.lender,
         sent=apply_signals.start(ledger, head.id, request.key, head.needs),
         tokens=request.tokens,
         job=int(lane.jobs),
@@ -336,7 +349,7 @@ def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: 
             ledger.tx.change_lease(lender._replace(chain=lease.chain))
     ledger.tx.add_lease(lease)
     ledger.granted[lease.id] = lease
-    if lease.job:
+    if lease.job or lease.is_request:
         return
     text = f"after {seconds(waited):.1f}s in line" if waited else ""
     ledger.tell("granted", text, work=lease.id, key=lease.key, task=lease.task)

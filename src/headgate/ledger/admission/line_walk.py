@@ -176,4 +176,4 @@ class LineWalk:
         if not self._closed:
             return False
         names = self._ledger.pool_set.names_of(lane.key)
-        return any(place(name, lane.machine) in self._closed for name in names)
+        return any(place(name, lane.host) in self._closed for name in names)

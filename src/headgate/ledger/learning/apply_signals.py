@@ -137,6 +137,13 @@ def report(ledger: Ledger, signal: Signal, *, pool: str = "", lease: int = 0, ke
     return name
 
 
+def still_refused(ledger: Ledger, signal: Signal, length: Ms, key: str) -> None:
+    """Work of a key still waits because of a refusal: the pause of then goes on for so long."""
+    name = _account(key) if signal.account else _concerned(ledger, key)
+    if name:
+        upstream_state.prolong(ledger, ledger.pool_row(name), length)
+
+
 def _accept(ledger: Ledger, lease: LeaseRow, *, told: bool = False) -> None:
     if lease.answer != ACCEPTED:
         ledger.tx.change_lease(lease._replace(answer=ACCEPTED))
@@ -180,7 +187,7 @@ def _refuse(
         ledger.tell(cut.kind, f"{cut.text} ({said})", work=work, key=key, pool=name)
     if signal.retry_after is not None:
         wait = max(wait or NO_TIME, signal.retry_after)
-    length = pause_length(wait, signal.kind)
+    length = pause_length(wait, signal.kind, waits=signal.waits)
     upstream_state.close(ledger, row, length, said, work=work, key=key)
     if lease is not None:
         if lease.answer != ACCEPTED:

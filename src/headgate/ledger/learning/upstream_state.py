@@ -85,6 +85,17 @@ def close(
     ledger.reload_pools()
 
 
+def prolong(ledger: Ledger, row: PoolRow, length: Ms) -> None:
+    """Have a pause that is not over last for so long from now; one that is over stays so.
+
+    Somebody may have resumed the pool. Nothing new has happened, so nobody is told.
+    """
+    until = ledger.now + length
+    if ledger.now < (sound(row)[0].paused_until or NO_TIME) < until:
+        ledger.tx.set_pool_row(row._replace(paused_until=until))
+        ledger.reload_pools()
+
+
 def claim(ledger: Ledger, name: str, member: str, patience: Ms) -> bool:
     """Become the one who asks upstream now; False if somebody else is at it."""
     sight = outside_use.sight(ledger, name)

@@ -84,7 +84,7 @@ class _Search:
         for wait in waits.current(ledger):
             self._waits.setdefault(wait.lease, []).append(wait.job)
         for lane in ledger.lanes():
-            if lane.lender and not lane.jobs:
+            if lane.lender > 0 and not lane.jobs:
                 first = ledger.tx.page(lane.id, None, 1)
                 self._waits.setdefault(lane.lender, []).extend(ticket.id for ticket in first)
         rows = {id: ledger.tx.lease(id) for id in self._waits}
@@ -143,7 +143,7 @@ class _Search:
         """The pool that has no room for work even if all leases end that are not stuck."""
         lent = self._lent_to(lane, work)
         for pool in self._ledger.under(lane.view).of(lane.key):
-            where = place(pool.name, lane.machine)
+            where = place(pool.name, lane.host)
             holders = self._holders(pool.name, where)
             covered = max((row.weight for row in lent if row in holders), default=0)
             most = pool.limit if pool.learned is None else pool.most or MOST

@@ -87,7 +87,7 @@ class _Ahead:
         lanes = {
             lane.id: lane
             for lane in self._dry.lanes.values()
-            if matches(pool, lane.key) and place(pool, lane.machine) == where
+            if matches(pool, lane.key) and place(pool, lane.host) == where
         }
         long = [id for id, lane in lanes.items() if lane.waiting > self._short]
         orders = [

@@ -98,7 +98,7 @@ class Survey:
         """Whether work of one lane stands in the same line for a pool as work of another."""
         if lane.id == own.id:
             return True
-        return matches(pool, lane.key) and place(pool, lane.machine) == place(pool, own.machine)
+        return matches(pool, lane.key) and place(pool, lane.host) == place(pool, own.host)
 
     def _ahead(self, ticket: Ticket, pools: set[str]) -> int:
         """How many are before a ticket in the longest of the lines for some pools."""
@@ -139,7 +139,7 @@ class Survey:
             ages = (
                 self.ledger.now - lease.granted
                 for lease in self.ledger.tx.leases(0, 1_000)
-                if matches(pool, lease.key)
+                if matches(pool, lease.key) and not (pool == HOST and lease.is_request)
             )
             # What has outlasted the usual is likely to go on for a good while.
             ends = [hold - age if age < hold else age / 2 for age in ages]
@@ -154,8 +154,16 @@ class Survey:
         return self._found_holds[pool]
 
     def _look_up_hold(self, pool: str) -> float | None:
-        held = [row.key for row in self.ledger.tx.held() if matches(pool, row.key)]
-        waiting = [lane.key for lane in self.lanes.values() if matches(pool, lane.key)]
+        held = [
+            row.key
+            for row in self.ledger.tx.held()
+            if matches(pool, row.key) and (pool != HOST or row.machine)
+        ]
+        waiting = [
+            lane.key
+            for lane in self.lanes.values()
+            if matches(pool, lane.key) and (pool != HOST or lane.host)
+        ]
         tx = self.ledger.tx
         begun = [key for key in self.begun if matches(pool, key)]
         return tx.usual_hold(held) or tx.usual_hold(waiting) or tx.usual_hold(begun)

@@ -7,6 +7,7 @@ from headgate.core.jobs.states import Word
 from headgate.core.key_patterns import matches
 from headgate.core.named_tuple import NamedTuple
 from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import LeaseRow, Ticket
 
 _PAGE = 1_000
 _MOST = 10**9
@@ -48,7 +49,7 @@ def around(ledger: Ledger, lease: int) -> set[int]:
     while lease and lease not in found:
         found.add(lease)
         row = ledger.tx.lease(lease)
-        lease = 0 if row is None or row.job else row.lender
+        lease = 0 if row is None or row.job else max(0, row.lender)
     return found
 
 
@@ -57,16 +58,7 @@ def _leases(ledger: Ledger) -> Iterator[SelectedWork]:
     while rows := ledger.tx.leases(after, _PAGE):
         after = rows[-1].id
         for row in rows:
-            job = ledger.tx.job(row.id) if row.job else None
-            yield SelectedWork(
-                id=row.id,
-                type=JOB if row.job else SLOT,
-                state=RUNNING,
-                key=row.key,
-                task=row.task,
-                name=job.name if job is not None else "",
-                label=row.label,
-            )
+            yield _selected(ledger, row, row.key, RUNNING, is_job=bool(row.job))
 
 
 def _line(ledger: Ledger, selection: Selection) -> Iterator[SelectedWork]:
@@ -77,16 +69,22 @@ def _line(ledger: Ledger, selection: Selection) -> Iterator[SelectedWork]:
         while rows := ledger.tx.page(lane.id, after, _PAGE):
             after = rows[-1].order
             for row in rows:
-                job = None if row.member else ledger.tx.job(row.id)
-                yield SelectedWork(
-                    id=row.id,
-                    type=SLOT if row.member else JOB,
-                    state=WAITING,
-                    key=lane.key,
-                    task=row.task,
-                    name=job.name if job is not None else "",
-                    label=row.label,
-                )
+                yield _selected(ledger, row, lane.key, WAITING, is_job=not row.member)
+
+
+def _selected(
+    ledger: Ledger, row: LeaseRow | Ticket, key: str, state: str, *, is_job: bool
+) -> SelectedWork:
+    job = ledger.tx.job(row.id) if is_job else None
+    return SelectedWork(
+        id=row.id,
+        type=JOB if is_job else SLOT,
+        state=state,
+        key=key,
+        task=row.task,
+        name=job.name if job is not None else "",
+        label=row.label,
+    )
 
 
 def _aside(ledger: Ledger) -> Iterator[SelectedWork]:

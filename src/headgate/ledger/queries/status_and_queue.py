@@ -98,7 +98,7 @@ def _queued(pool_set: PoolSet, lanes: list[Lane]) -> dict[str, int]:
     found: dict[str, int] = {}
     for lane in lanes:
         for name in pool_set.names_of(lane.key):
-            where = place(name, lane.machine)
+            where = place(name, lane.host)
             found[where] = found.get(where, 0) + lane.waiting
     return found
 
@@ -297,7 +297,7 @@ def running(ledger: Ledger, lease: LeaseRow, wall: Seconds) -> Running:
         started=wall - held,
         held=held,
         pid=lease.pid,
-        borrows=lease.lender or None,
+        borrows=lease.lender if lease.lender > 0 else None,
         type=JOB if lease.job else SLOT,
         attempts=_attempt(ledger, lease),
     )

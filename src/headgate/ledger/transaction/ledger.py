@@ -16,7 +16,18 @@ from headgate.ledger.transaction.interface import UnreadableNote
 from headgate.ledger.transaction.line_changes import LineChanges
 from headgate.ledger.transaction.outside_use import place
 from headgate.ledger.transaction.pool_resolver import PoolResolver
-from headgate.ledger.transaction.rows import EventRow, Lane, LeaseRow, Liveness, Ticket, Tx
+from headgate.ledger.transaction.rows import (
+    WITHOUT_HOST,
+    EventRow,
+    Lane,
+    LeaseRow,
+    Liveness,
+    Ticket,
+    Tx,
+)
+
+_NO_MACHINE = "-"
+"""Stands for the machine of requests, which need no seat in any `host`."""
 
 
 class Ledger:
@@ -89,6 +100,8 @@ class Ledger:
         held, by_class = use.held, use.by_class  # there may be thousands of rows
         for machine, key, cls, seats, _ in self.tx.held():
             for name in names_of(key):
+                if not machine and name == HOST:  # a request: its agent sits there
+                    continue
                 where = place(name, machine)
                 held[where] = held.get(where, 0) + seats
                 by_class[where, cls] = by_class.get((where, cls), 0) + seats
@@ -168,18 +181,17 @@ class Ledger:
         """Have a member start jobs from now on, or no more."""
         self._workers = None
         self.reconsider()
-        for row in self.tx.members():
-            if row.id == member:
-                self.tx.add_member(row._replace(works=int(works)))
+        row = self.tx.member(member)
+        if row is not None:
+            self.tx.add_member(row._replace(works=int(works)))
 
     def workers(self) -> list[str]:
         """The members of this machine that start jobs."""
         if self._workers is None:
             self._workers = [
                 row.id
-                for row in self.tx.members()
-                if row.works
-                and row.machine == self.machine
+                for row in self.tx.working_members()
+                if row.machine == self.machine
                 and self.listening(row.id)
                 and not self.stopped(row.id)
             ]
@@ -273,7 +285,7 @@ class Ledger:
                 names = {need.pool.name for need in head.needs}
                 for name in self._extra - names:
                     if matches(name, lane.key):
-                        use.take(place(name, lane.machine), head.cls, head.weight)
+                        use.take(place(name, lane.host), head.cls, head.weight)
             return
         asked = {need.place for need in head.needs}
         lent = chain_seats(self.lenders(head.lender), self._names)
@@ -292,6 +304,8 @@ class Ledger:
         In some of its pools its seats are not free yet, but rest.
         """
         names = self._names(lease.key)
+        if lease.is_request:
+            names = [name for name in names if name != HOST]
         self.changes.free(names, lease.machine, lease.weight, resting)
         if resting:
             self._count_again()
@@ -312,17 +326,26 @@ class Ledger:
         """The seats a piece of work must get, and the chain it would join by borrowing (or 0).
 
         Work that is started by a lease's own program borrows that lease's seats while it
-        waits, and needs only what they do not cover.
+        waits, and needs only what they do not cover. A request of an agent needs no seat in
+        `host`: the agent has it.
         """
         _ = self.use
         seen = self.under(view)
         pools = seen.of(key)
         self.look_up(pools)
+        if lender == WITHOUT_HOST:
+            machine = _NO_MACHINE
         plain = seen.needs.get((key, machine, weight))
         if plain is None:
-            plain = tuple([Need(pool, place(pool.name, machine), weight) for pool in pools])
+            plain = tuple(
+                [
+                    Need(pool, place(pool.name, machine), weight)
+                    for pool in pools
+                    if pool.name != HOST or machine != _NO_MACHINE
+                ]
+            )
             seen.needs[key, machine, weight] = plain
-        if not (lender or tokens):
+        if not tokens and lender in (0, WITHOUT_HOST):
             return plain, 0
         covered, chain = self._lent(lender, {pool.name for pool in pools}) if lender else ({}, 0)
         needs = [
@@ -341,7 +364,7 @@ class Ledger:
 
     def lenders(self, lender: int) -> list[LeaseRow]:
         """The family whose seats a child of this lease can borrow; none if it has lent them."""
-        lease = self.tx.lease(lender) if lender else None
+        lease = self.tx.lease(lender) if lender > 0 else None
         if lease is None:
             return []
         family = self.tx.family(lease.chain) if lease.chain else [lease]

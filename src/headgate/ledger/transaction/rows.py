@@ -3,7 +3,7 @@
 Times are whole milliseconds on the store's own clock, which never jumps.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
 from headgate.core.admission.lease_events import PENDING, Answer, AnswerKind, EndRequest
@@ -14,6 +14,7 @@ from headgate.core.jobs.states import Word
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.transaction.pool_table import PoolTable
+from headgate.ledger.transaction.request_rows import RequestTx
 
 FEW_LANES = 64
 """So many lanes are looked at one by one; of more, only those that something has changed for."""
@@ -37,10 +38,24 @@ class Member(NamedTuple):
     schema: int = 0
 
 
+def oldest_first(members: Iterable[Member]) -> list[Member]:
+    """Members in the order in which they came."""
+    return sorted(members, key=lambda row: (row.joined, row.id))
+
+
+WITHOUT_HOST = -1
+"""Stands for the lender of a request whose agent sits in the pool `host` for it.
+
+It is no lease's id: version 0.1.0 finds none, and lends nothing. The row of such a lease has no
+machine, so that nobody counts it into the pool `host` of any.
+"""
+
+
 class Lane(NamedTuple):
     """Tickets that need the same seats under the same rules.
 
-    A lane of jobs has no machine of its own: they run wherever a worker takes them.
+    A lane of jobs has no machine of its own: they run wherever a worker takes them. `lender` is the
+    lease whose program made them, 0 for none, or WITHOUT_HOST.
     """
 
     id: int
@@ -51,6 +66,11 @@ class Lane(NamedTuple):
     view: str
     waiting: int
     jobs: bool = False
+
+    @property
+    def host(self) -> str:
+        """The machine whose pool `host` its tickets need a seat in; empty if they need none."""
+        return "" if self.lender == WITHOUT_HOST else self.machine
 
 
 class Ticket(NamedTuple):
@@ -79,7 +99,8 @@ class LeaseRow(NamedTuple):
     """The seats one admitted piece of work holds.
 
     `chain` is the id of the oldest lease of a family whose members lend each other their seats (0
-    for a lease that neither lends nor borrows), `lender` the lease it borrows from (0 for none).
+    for a lease that neither lends nor borrows), `lender` the lease it borrows from (0 for none,
+    WITHOUT_HOST for a request, whose `machine` is empty).
     `marked` leases belong to programs that carry the lease's mark in their environment. `sent` is
     what pools that learn have to know of the moment it was granted, `answer` what upstream said,
     `cancel` who asked for its end. `life` is the member whose pipe its programs have inherited, if
@@ -106,6 +127,11 @@ class LeaseRow(NamedTuple):
     tokens: int = 0
     job: int = 0
     life: str = ""
+
+    @property
+    def is_request(self) -> bool:
+        """Whether it is one request of an agent, which has a lease of its own."""
+        return self.lender == WITHOUT_HOST
 
     @property
     def refused(self) -> bool:
@@ -195,7 +221,7 @@ class Expected(NamedTuple):
     """From when on leases count as granted lately."""
 
 
-class Tx(Protocol):
+class Tx(RequestTx, Protocol):
     """An open transaction. Reads see its own writes; writes need a writing transaction.
 
     No write has an answer, so that a store may put writes off until the commit.
@@ -336,8 +362,11 @@ class Tx(Protocol):
     def count_members(self) -> int:
         """How many members there are."""
 
-    def members(self) -> list[Member]:
-        """All members."""
+    def members(self, among: Collection[str] | None = None) -> list[Member]:
+        """All members, or those of some ids: oldest first."""
+
+    def working_members(self) -> list[Member]:
+        """The members that start jobs: few, however many there are; oldest first."""
 
     def member(self, id: str) -> Member | None:
         """A member."""

@@ -222,6 +222,11 @@ SELECT m.id, machine, pid, pid_space, joined, works, coalesce(started, 0), coale
     coalesce(schema, 0)
 FROM member AS m LEFT JOIN process ON process.member = m.id WHERE m.id = ?
 
+-- name: working_members
+SELECT m.id, machine, pid, pid_space, joined, works, coalesce(started, 0), coalesce(version, ''),
+    coalesce(schema, 0)
+FROM member AS m LEFT JOIN process ON process.member = m.id WHERE works ORDER BY joined, m.id
+
 -- name: add_event
 INSERT INTO event (at, kind, work, key, task, pool, text) VALUES (?, ?, ?, ?, ?, ?, ?)
 
@@ -335,3 +340,45 @@ WHERE submitted < :start
 
 -- name: make_events_younger
 UPDATE event SET at = at + :by WHERE at <= :last
+
+-- name: make_requests_younger
+UPDATE request SET at = at + :by WHERE at <= :last
+
+-- name: add_request
+INSERT INTO request (work, at, key, task, outcome, status, waited, first_byte, took, input, output,
+    cached, tries, refused)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: trim_requests
+DELETE FROM request WHERE seq <= (SELECT max(seq) FROM request) - ?
+
+-- name: requests_of
+SELECT * FROM request WHERE work = ? ORDER BY seq DESC LIMIT ?
+
+-- name: add_sums
+INSERT INTO metered VALUES (?, '', '', '', 0, 0, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (work) DO UPDATE SET requests = requests + excluded.requests,
+    refused = refused + excluded.refused, waited = waited + excluded.waited,
+    took = took + excluded.took, input = input + excluded.input,
+    output = output + excluded.output, cached = cached + excluded.cached
+
+-- name: keep_meter
+INSERT INTO metered VALUES (?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+ON CONFLICT (work) DO UPDATE SET meter = excluded.meter, why = excluded.why, hint = excluded.hint,
+    in_flight = 0, oldest = 0
+
+-- name: set_in_flight
+INSERT INTO metered VALUES (?, '', '', '', ?, ?, 0, 0, 0, 0, 0, 0, 0)
+ON CONFLICT (work) DO UPDATE SET in_flight = excluded.in_flight, oldest = excluded.oldest
+
+-- name: metered
+SELECT * FROM metered WHERE work = ?
+
+-- name: in_flight
+SELECT * FROM metered WHERE in_flight > 0 ORDER BY work
+
+-- name: trim_metered
+DELETE FROM metered
+WHERE work < (SELECT work FROM metered ORDER BY work DESC LIMIT 1 OFFSET ?)
+    AND NOT EXISTS (SELECT 1 FROM job WHERE job.id = work)
+    AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.id = work)

@@ -1,9 +1,10 @@
 """Rows in SQL tables, so that a transaction takes few round trips however far away they are.
 
-Two rules make that so. What was asked once in a transaction is remembered, and kept true by what is
-written afterwards: a decision that changes something does not have to ask again. And no change has
-an answer: changes are gathered, and given to the tables with the commit, or before the next
-question that is not answered from memory.
+Two rules make that so. What was asked once is remembered, and kept true by what is written
+afterwards: a decision that changes something does not have to ask again, and neither does the next
+transaction if nobody else has written in between. And no change has an answer: changes are
+gathered, and given to the tables with the commit, or before the next question that is not answered
+from memory.
 
 So a transaction that says beforehand what it will need (`expect`) takes two round trips: one that
 asks for all of it, and one that writes and commits. Where asking costs nothing, as in SQLite, there
@@ -13,15 +14,17 @@ session   questions and changes on their way to the tables
 line      lanes and tickets
 leases    leases and resting seats
 jobs      jobs, attempts, what comes after what
+requests  requests of agents, and how each agent is counted and watched
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from headgate.core.admission.pools import PoolRow
 from headgate.core.times import Ms
 from headgate.ledger.transaction.pool_table import PoolTable
 from headgate.ledger.transaction.rows import (
+    FEW_LANES,
     Attempt,
     EventRow,
     Expected,
@@ -29,20 +32,26 @@ from headgate.ledger.transaction.rows import (
     Member,
     Rest,
     Ticket,
+    oldest_first,
 )
 from headgate.store import column_codec
 from headgate.store.sql_rows.jobs import JobRows
 from headgate.store.sql_rows.leases import LeaseRows
 from headgate.store.sql_rows.line import FRONT, LineRows, read_lane
+from headgate.store.sql_rows.requests import RequestRows
 from headgate.store.sql_rows.session import Row, Session, Statement, Tables, firsts
 
 __all__ = ["Row", "Session", "SqlRows", "Statement", "Tables"]
 
 _EVENTS = 10_000
 _TRIM_EVERY = 100
+_REMEMBERED = 1_000
+"""How many rows to remember for the next transaction; it may have to look through them."""
+_MANY = 64
+"""From how many members on it takes less to ask for all of them than for each."""
 
 
-class SqlRows(LineRows, LeaseRows, JobRows):
+class SqlRows(LineRows, LeaseRows, JobRows, RequestRows):
     """All tables, as the ledger sees them. Valid inside a transaction."""
 
     def __init__(self, tables: Tables) -> None:
@@ -53,11 +62,17 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         self._pool_seq = 0
         """The last change of a pool that was read; 0 if none were."""
         self._pools_written: list[tuple[str, PoolRow | None]] = []
-        self.begin()
+        self.forget()
 
-    def begin(self) -> None:
+    def begin(self, *, unchanged: bool) -> None:
+        """Begin a transaction; `unchanged`: nobody else has written since the last one."""
+        remembered = len(self._leases) + len(self._tickets) + len(self._jobs) + len(self._notes)
+        if not unchanged or remembered > _REMEMBERED or len(self._lanes) > FEW_LANES:
+            self.forget()
+
+    def forget(self) -> None:
         """Remember nothing of any transaction before."""
-        super().begin()
+        super().forget()
         self._last_id: int | None = None
         self._new_ids = False
         self._notes: dict[str, str] = {}
@@ -67,12 +82,15 @@ class SqlRows(LineRows, LeaseRows, JobRows):
             self._pools.put(name, before)
         self._pools_written.clear()
         self._members: dict[str, Member] | None = None
+        self._working: list[Member] | None = None
         self._new_events: list[EventRow] = []
         self._new_holds: dict[str, list[int]] = {}
 
     def committed(self) -> None:
         """What this transaction wrote is there to stay."""
         self._pools_written.clear()
+        if self._lanes:
+            self.forget_dropped_lanes()
 
     def expect(self, expected: Expected) -> None:
         """Ask together for what this transaction is likely to need."""
@@ -220,17 +238,18 @@ class SqlRows(LineRows, LeaseRows, JobRows):
         known = [found[key].mean for key in wanted if key in found and found[key].sound]
         return sum(known) / len(known) if known else None
 
-    def _known_members(self) -> dict[str, Member]:
+    def _know_members(self) -> None:
         if self._members is None:
             self._members = {row[0]: Member._make(row) for row in self._ask("members")}
-        return self._members
 
     def add_member(self, row: Member) -> None:
+        self._working = None
         if self._members is not None:
             self._members[row.id] = row
         self._change("add_member", *row)
 
     def drop_member(self, id: str) -> None:
+        self._working = None
         if self._members is not None:
             self._members.pop(id, None)
         self._change("drop_member", id)
@@ -238,8 +257,21 @@ class SqlRows(LineRows, LeaseRows, JobRows):
     def count_members(self) -> int:
         return self._number("count_members") if self._members is None else len(self._members)
 
-    def members(self) -> list[Member]:
-        return sorted(self._known_members().values(), key=lambda row: (row.joined, row.id))
+    def members(self, among: Collection[str] | None = None) -> list[Member]:
+        if among is None or len(among) > _MANY:
+            self._know_members()
+        if self._members is not None:
+            rows = self._members.values()
+            return oldest_first(row for row in rows if among is None or row.id in among)
+        answers = self._ask_all([("member", (id,)) for id in among or ()])
+        return oldest_first(Member._make(row) for rows in answers for row in rows)
+
+    def working_members(self) -> list[Member]:
+        if self._members is None:
+            if self._working is None:
+                self._working = [Member._make(row) for row in self._ask("working_members")]
+            return self._working
+        return oldest_first(row for row in self._members.values() if row.works)
 
     def member(self, id: str) -> Member | None:
         if self._members is not None:

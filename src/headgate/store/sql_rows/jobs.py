@@ -11,9 +11,9 @@ from headgate.store.sql_rows.session import Session, firsts
 class JobRows(Session):
     """Durable work. A job is remembered by its id; lists of them are asked for each time."""
 
-    def begin(self) -> None:
+    def forget(self) -> None:
         """Remember nothing of any transaction before."""
-        super().begin()
+        super().forget()
         self._jobs: dict[int, Job | None] = {}
         self._attempts: dict[int, list[Attempt]] = {}
         self._needed_by: dict[int, list[int]] = {}

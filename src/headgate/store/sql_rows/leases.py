@@ -11,9 +11,9 @@ _Group = tuple[str, str, str]
 class LeaseRows(Session):
     """Who holds seats, and which seats rest."""
 
-    def begin(self) -> None:
+    def forget(self) -> None:
         """Remember nothing of any transaction before."""
-        super().begin()
+        super().forget()
         self._leases: dict[int, LeaseRow | None] = {}
         self._held: dict[_Group, tuple[int, int]] | None = None
         self._chained: dict[int, LeaseRow] | None = None

@@ -28,9 +28,9 @@ def _alike(lane: Lane) -> tuple[str, str, str, int, str]:
 class LineRows(Session):
     """Who waits, where, and in which order."""
 
-    def begin(self) -> None:
+    def forget(self) -> None:
         """Remember nothing of any transaction before."""
-        super().begin()
+        super().forget()
         self._lanes: dict[int, Lane | None] = {}
         """Those that were asked for; None for one that is not there."""
         self._all_lanes = False
@@ -42,6 +42,11 @@ class LineRows(Session):
         self._whole: set[int] = set()
         """Lanes whose front is all there is of them."""
         self._tickets: dict[int, Ticket | None] = {}
+
+    def forget_dropped_lanes(self) -> None:
+        """Let the numbers of lanes that are gone be given again."""
+        self._lanes = {id: lane for id, lane in self._lanes.items() if lane is not None}
+        self._last_lane = None
 
     def _known_lanes(self) -> list[Lane]:
         return [lane for lane in self._lanes.values() if lane is not None]

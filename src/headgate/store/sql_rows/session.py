@@ -30,7 +30,7 @@ class Session:
         self._tables = tables
         self._changes: list[Statement] = []
 
-    def begin(self) -> None:
+    def forget(self) -> None:
         """Remember nothing of any transaction before."""
         self._changes.clear()
 

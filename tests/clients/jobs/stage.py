@@ -1,16 +1,31 @@
 """A stage for real agents as jobs: a provider with a front, and what is seen from outside."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 from tests.agents.stage import Provider
-from tests.clients.front import Asked, Front
+from tests.clients.front import WANTED, Asked, Front
 from tests.clients.real import Client
 from tests.support import Box, until
 from tests.work.conftest import JobBox
 
 SLOW = 50.0
 """Seconds that the slowest of them may take on a busy machine."""
+WORDS = " ".join(map(str, range(40)))
+PROMPT = f"begin {WANTED} [[sim tokens=40 duration=0.3]]"
+ENDLESS = "echo ran >>ran; tail -f /dev/null"
+BRISK = """
+[jobs]
+patience = "3s"
+backoff = "200ms"
+longest_backoff = "1s"
+[run]
+grace = "2s"
+"""
+TEXT = ("--output-format", "stream-json", "--verbose")
+Words = tuple[str, ...]
 NEXT = "Continue where you left off."
 """What the profiles go on with."""
 
@@ -94,3 +109,26 @@ def _read(pid: int, name: str) -> bytes:
         return Path("/proc", str(pid), name).read_bytes()
     except OSError:
         return b""
+
+
+def submit(box: JobBox, client: Client, argv: list[str] | None = None) -> int:
+    """Hand it in, without a word about its model."""
+    return box.submit("--cwd", str(client.work), "--", *(argv or client.work_on(PROMPT)))
+
+
+def ended(box: JobBox, id: int) -> dict[str, Any]:
+    """A job that has come to its end."""
+    box.until_state(id, "done", "failed", within=SLOW)
+    return box.job(id)
+
+
+def codes(job: dict[str, Any]) -> list[str]:
+    """How its attempts ended."""
+    return [attempt["code"] for attempt in job["attempt_list"]]
+
+
+def paused(box: JobBox) -> dict[str, Any]:
+    """The first time that a pool was closed."""
+    until(lambda: box.events("paused"))
+    lines = map(json.loads, box.headgate("events", "--json", "-n", "1000").splitlines())
+    return next(event for event in lines if event["event"] == "paused")

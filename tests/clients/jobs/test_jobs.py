@@ -1,77 +1,40 @@
 """Real agents as jobs: known, parked, resumed, cancelled, and looked after if a runner dies."""
 
-import json
 import os
 import signal
 import time
-from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.clients.front import WANTED
+from tests.clients.jobs.stage import (
+    BRISK,
+    ENDLESS,
+    PROMPT,
+    SLOW,
+    TEXT,
+    WORDS,
+    Stage,
+    Words,
+    around,
+    codes,
+    ended,
+    marked,
+    nothing_left,
+    paused,
+    ran,
+    refused,
+    submit,
+)
 from tests.clients.real import Client
-from tests.clients.stage import SLOW, Stage, around, marked, nothing_left, ran, refused
 from tests.support import until
 from tests.work.conftest import JobBox
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
 
-WORDS = " ".join(map(str, range(40)))
-PROMPT = f"begin {WANTED} [[sim tokens=40 duration=0.3]]"
-ENDLESS = "echo ran >>ran; tail -f /dev/null"
 UNTIL_GO = "echo ran >>ran; while [ ! -e go ]; do sleep 0.1; done"
-BRISK = """
-[jobs]
-patience = "3s"
-backoff = "200ms"
-longest_backoff = "1s"
-[run]
-grace = "2s"
-"""
 PATIENT = BRISK.replace('"3s"', '"1m"')
-TEXT = ("--output-format", "stream-json", "--verbose")
 NAMED = ("--session-id", "0ddba110-0000-4000-8000-000000000001")
-Words = tuple[str, ...]
-
-
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[JobBox]:
-    box = JobBox(tmp_path)
-    yield box
-    box.close()
-
-
-@pytest.fixture
-def provider(box: JobBox) -> Iterator[Stage]:
-    stage = Stage(box, "--duration", "300ms", "--cap", "9", "--lag", "0s")
-    with stage.front:
-        yield stage
-
-
-def submit(box: JobBox, client: Client, argv: list[str] | None = None) -> int:
-    """Hand it in, without a word about its model."""
-    return box.submit("--cwd", str(client.work), "--", *(argv or client.work_on(PROMPT)))
-
-
-def ended(box: JobBox, id: int) -> dict[str, Any]:
-    """A job that has come to its end."""
-    box.until_state(id, "done", "failed", within=SLOW)
-    return box.job(id)
-
-
-def codes(job: dict[str, Any]) -> list[str]:
-    """How its attempts ended."""
-    return [attempt["code"] for attempt in job["attempt_list"]]
-
-
-def paused(box: JobBox) -> dict[str, Any]:
-    """The first time that a pool was closed."""
-    until(lambda: box.events("paused"))
-    lines = map(json.loads, box.headgate("events", "--json", "-n", "1000").splitlines())
-    return next(event for event in lines if event["event"] == "paused")
 
 
 def went_on(box: JobBox, client: Client, provider: Stage, id: int) -> None:
@@ -265,5 +228,39 @@ def test_its_runner_is_killed_while_it_retries(
     provider.open()
     box.headgate("resume", paused(box)["pool"])
     job = ended(box, id)
+    assert (job["state"], codes(job)) == ("done", ["rate_limited", "exit"])
+    went_on(box, client, provider, id)
+
+
+@pytest.mark.parametrize("client", ["opencode"], indirect=True)
+def test_its_pool_rests_as_long_as_it_waits(box: JobBox, client: Client, provider: Stage) -> None:
+    """Opencode obeys a Retry-After of 7 s, and does not tell: its pool opens with its next try."""
+    box.config(PATIENT)
+    provider.shut(7_000)
+    box.worker()
+    id = submit(box, client)
+    refused(box, client, id)
+    provider.open()
+    closed = datetime.fromisoformat(paused(box)["at"]).timestamp()
+    box.headgate("run", "-m", client.key, "--", "true", within=SLOW)
+    assert 7 <= time.time() - closed < 25
+    job = ended(box, id)
+    assert (job["state"], codes(job)) == ("done", ["exit"])
+    assert len(box.events("paused")) == 1
+
+
+@pytest.mark.parametrize("client", ["opencode"], indirect=True)
+def test_it_gives_up_and_says_for_how_long(box: JobBox, client: Client, provider: Stage) -> None:
+    """Opencode names the Retry-After when it gives up: its pool opens then, not after 30 s."""
+    box.config(PATIENT)
+    provider.shut(7_000)
+    box.worker()
+    id = submit(box, client)
+    box.until_state(id, "parked", within=SLOW + 35)
+    gave_up = time.time()
+    provider.open()
+    job = ended(box, id)
+    second = datetime.fromisoformat(job["attempt_list"][1]["started"]).timestamp()
+    assert 5 < second - gave_up < 15
     assert (job["state"], codes(job)) == ("done", ["rate_limited", "exit"])
     went_on(box, client, provider, id)

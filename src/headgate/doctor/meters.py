@@ -1,0 +1,118 @@
+"""How the agents that are installed here would be counted and watched, and why so."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from headgate.config.error_text import label
+from headgate.core.agents.find_profile import Profile
+from headgate.core.agents.meters import Meter
+from headgate.core.key_patterns import matches
+from headgate.core.urls import split_url
+from headgate.core.wire.apis import provider_of
+from headgate.doctor.facts import Facts, FixedConfig
+from headgate.doctor.finding import Finding, note, ok, problem, warning
+from headgate.errors import HeadgateError, UsageError
+from headgate.gate import Gate
+from headgate.gate.liveness.process_marks import carriers
+from headgate.store import open_store
+from headgate.store.memory import MemoryStore
+from headgate.wire.beside import plan_for
+from headgate.wire.order import read_order
+from headgate.wire.point_agent import WirePlan, asked_meter, plan_wire
+
+_PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+
+
+def check(facts: Facts) -> list[Finding]:
+    """Every agent on the PATH, where its requests go, and what ended ones have left behind."""
+    try:
+        with closing(_gate(facts)) as gate:
+            agents = list(_agents(facts, gate))
+            found = [one for agent in agents for one in _described(facts, gate, *agent)]
+    except UsageError as error:  # a variable names a meter that there is not
+        found, agents = [problem("meter_broken", str(error))], []
+    seen = any(plan.meter is not Meter.AGENT for _, plan in agents)
+    proxy = next((name for name in _PROXIES if facts.environ.get(name)), None)
+    if seen and proxy:
+        found.append(
+            note("wire_proxy", f"requests that are seen go on through the proxy in {proxy}")
+        )
+    return [*found, *leftovers(facts)]
+
+
+def _gate(facts: Facts) -> Gate:
+    """The store's gate if there is a store, so that what is planned is what would be done."""
+    config = FixedConfig(facts.config)
+    if facts.folder is not None:
+        try:
+            return Gate(open_store(facts.url), config=config)
+        except HeadgateError:
+            pass
+    return Gate(MemoryStore(), config=config)
+
+
+def _agents(facts: Facts, gate: Gate) -> Iterator[tuple[str, WirePlan]]:
+    """The agents on the PATH, each with the meter that it gets if nobody says another."""
+    path = facts.environ.get("PATH", "")
+    for profile in gate.profiles():
+        names = [name for name in profile.programs if "/" not in name and "@" not in name]
+        program = next((name for name in names if shutil.which(name, path=path)), None)
+        if program is not None:
+            yield program, _plan(facts, gate, profile, program)
+
+
+def _plan(facts: Facts, gate: Gate, profile: Profile, program: str) -> WirePlan:
+    key = gate.key_of([program], facts.environ)
+    if gate.wire_folder is not None:
+        return plan_for(gate, [program], key, environment=facts.environ)
+    asked = asked_meter(gate, profile, key, None, facts.environ)
+    return plan_wire(asked, profile, [program], facts.environ, Path.cwd())
+
+
+def _described(facts: Facts, gate: Gate, program: str, plan: WirePlan) -> Iterator[Finding]:
+    """What one agent gets and why, and where its requests go if that is the user's own host."""
+    choice = plan.choice
+    text = f"{program}: meter {choice.meter}, because {choice.why}"
+    refused = _refused(facts, gate.key_of([program], facts.environ))
+    if choice.hint and refused:
+        text = f"{text}; lately upstream refused work of {refused} and did not say for how long"
+        yield warning("meter", text, choice.hint)
+    elif choice.hint:
+        yield note("meter", text, choice.hint)
+    else:
+        yield ok("meter", text)
+    own = sorted(
+        {
+            url.host
+            for said in plan.upstreams.values()
+            if (url := split_url(said)) is not None and not provider_of(url.host)
+        }
+    )
+    if own and choice.meter is not Meter.AGENT:
+        where = ", ".join(label(host) for host in own)
+        said = f"{program}: {where} is where its settings send its requests, and stays so"
+        yield note("upstream", said)
+
+
+def _refused(facts: Facts, key: str | None) -> str:
+    """A pool of this key that saw refusals lately; empty if none did."""
+    return next((pool for pool in facts.seen.refused if key and pool and matches(pool, key)), "")
+
+
+def leftovers(facts: Facts) -> Iterator[Finding]:
+    """Folders of wires whose agents have ended: their processes were killed, and nobody came."""
+    if facts.path is None:
+        return
+    folder = facts.path.with_name(f"{facts.path.name}.wire")
+    there = [one for one in folder.iterdir() if one.name.isdigit()] if folder.is_dir() else []
+    ended = [one for one in there if int(one.name) not in facts.seen.leases]
+    orders = {one: read_order(one) for one in ended}
+    alive = carriers([order.mark for order in orders.values() if order is not None])
+    left = [one for one, order in orders.items() if order is None or order.mark not in alive]
+    if left:
+        text = f"{len(left)} agents that have ended left folders in {label(folder)}"
+        names = " ".join(f"'{label(one)}'" for one in sorted(left)[:3])
+        more = " and so on" if len(left) > 3 else ""
+        yield note("wire_leftovers", text, f"remove them: rm -r {names}{more}")
