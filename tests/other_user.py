@@ -18,8 +18,9 @@ import ctypes, difflib, grp, json, os, psutil, pwd, shlex, socket, sys, tomllib
 from headgate.cli import main
 from headgate.gate.liveness.preload_modules import preload
 preload(("cli", "config", "core", "doctor", "gate", "ledger", "runner", "store", "work"))
-from headgate.config.profiles import _builtin
-_builtin()
+import headgate.wire.agent_settings, headgate.wire.beside
+from headgate.config.profiles import BUILTIN, _builtin
+list(map(_builtin, BUILTIN))
 user = int(sys.argv[1])
 os.setgroups([]), os.setgid(user), os.setuid(user), os.umask(0o022), os.chdir("/")
 sys.exit(main(sys.argv[2:]))

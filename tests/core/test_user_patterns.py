@@ -8,6 +8,7 @@ import pytest
 
 import headgate
 from headgate.config.check import parse
+from headgate.config.profile_fields import BUILTIN as PROFILES
 from headgate.config.profiles import _builtin, all_profiles
 from headgate.core.agents.find_profile import Profile
 from headgate.core.agents.output_lines import look
@@ -134,7 +135,7 @@ def test_without_re2_only_patterns_are_refused(monkeypatch: pytest.MonkeyPatch) 
 
 def test_patterns_of_our_own_mean_the_same_to_re2() -> None:
     """So a profile may mix them with a user's; those of rules are told by their text."""
-    for profile in _builtin().values():
+    for profile in map(_builtin, PROFILES):
         assert profile.builtin
         for pattern in filter(None, (profile.session_line, *profile.retries)):
             UserPattern(pattern)
@@ -175,6 +176,6 @@ def test_our_own_patterns_take_no_longer_than_their_text(part: str) -> None:
     classify_line(line)
     for status in (200, 400, 429, 503):
         classify(Response(status, {"retry-after": line}, body, "anthropic"), 0.0)  # type: ignore[arg-type]
-    for profile in _builtin().values():
+    for profile in map(_builtin, PROFILES):
         look(profile, line)
     assert time.monotonic() - begun < LONG

@@ -17,9 +17,9 @@ import pytest
 
 from headgate.core.admission.pools import UsageSource
 from headgate.core.answers.signals import Reading
+from headgate.core.proxy_settings import proxy_for
 from headgate.core.times import Seconds
 from headgate.http_client import deadline_socket
-from headgate.http_client.client import proxy_for
 from headgate.usage import Failed, read
 from headgate.usage.failed import explain
 from headgate.usage.fetch import aim

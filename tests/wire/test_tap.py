@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from headgate.wire.beside import plan_for, put_beside
+from headgate.wire.beside import put_beside
+from headgate.wire.plan_meter import plan_for
 from headgate.wire.supervise import Wire, take_over
 from tests.support import HEADGATE, Box, until
 from tests.wire.outside import Outside

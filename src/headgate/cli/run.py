@@ -42,7 +42,7 @@ def run(args: Namespace) -> int:
     """Wait, run, and end with the program's own code."""
     from headgate.runner import Program, run_program
     from headgate.runner.program_under_lease import CANNOT_START
-    from headgate.wire.beside import plan_for, queue_timeout
+    from headgate.wire.plan_meter import plan_for, queue_timeout
 
     argv = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not argv:
@@ -61,7 +61,7 @@ def run(args: Namespace) -> int:
         weight=args.weight,
         timeout=0 if args.no_wait else args.wait,
         grace=grace,
-        plan=plan,
+        plan=plan if plan.worth_telling else None,
         queue_timeout=queue_timeout(args.queue_timeout, os.environ),
     )
 

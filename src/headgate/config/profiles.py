@@ -5,7 +5,7 @@ may be `like` a built-in one. Of a field that is a table itself, single entries 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,9 @@ from headgate.config.profile_fields import (
     WIRE,
     WIRE_WAY,
 )
+from headgate.core.agents.command_wrappers import unwrap
 from headgate.core.agents.meters import WireWay
-from headgate.core.agents.profile import Profile, Tool
+from headgate.core.agents.profile import Profile, Tool, find
 from headgate.core.table_fields import Fields
 from headgate.errors import UsageError
 
@@ -40,8 +41,26 @@ Said = Mapping[str, Any]
 
 def all_profiles(config: "Config") -> tuple[Profile, ...]:
     """The profiles that count: the user's own, then the built-in ones, as the user changed them."""
-    builtin = _builtin()
-    own = [_merged(name, said) for name, said in config.profiles.items() if name not in builtin]
+    return _profiles(config, BUILTIN)
+
+
+def profile_of(config: "Config", argv: Sequence[str]) -> Profile:
+    """The profile of the program that a command line starts; the generic one if none fits.
+
+    Of the built-in ones only those are read whose text has the program's name in it: most commands
+    are no agents, and `run` and `submit` should not wait for what they do not need.
+    """
+    words = [f'"{name}"' for name in unwrap(argv).names]
+    possible = [
+        name
+        for name, text in _builtin_texts().items()
+        if name in config.profiles or any(word in text for word in words)
+    ]
+    return find(argv, _profiles(config, possible))
+
+
+def _profiles(config: "Config", builtin: Sequence[str]) -> tuple[Profile, ...]:
+    own = [_merged(name, said) for name, said in config.profiles.items() if name not in BUILTIN]
     changed = (_merged(name, config.profiles.get(name, {})) for name in builtin)
     return (*own, *changed)
 
@@ -80,7 +99,8 @@ def read_profile(
 
 def _merged(name: str, said: Said) -> Profile:
     like = said.get("like", "")
-    base = _builtin().get(like or name, Profile(name, (name.lower(),)))
+    known = like or name
+    base = _builtin(known) if known in BUILTIN else Profile(name, (name.lower(),))
     profile = base._replace(name=name)
     if like:
         profile = profile._replace(speaks=base.name, programs=(name.lower(),))
@@ -94,19 +114,20 @@ def _merged(name: str, said: Said) -> Profile:
 
 
 @cache
-def _builtin() -> Mapping[str, Profile]:
+def _builtin_texts() -> Mapping[str, str]:
+    return {name: (_FOLDER / f"{name}.toml").read_text(encoding="utf-8") for name in BUILTIN}
+
+
+@cache
+def _builtin(name: str) -> Profile:
     import tomllib
 
-    found = {}
-    for name in BUILTIN:
-        file = _FOLDER / f"{name}.toml"
-        text = file.read_text(encoding="utf-8")
-        notes = Notes(text, file.name)
-        said = read_profile(notes, (), tomllib.loads(text), BUILTIN_FIELDS)
-        found[name] = Profile(name, builtin=True)._replace(**said)
-        if notes.errors:
-            raise UsageError("\n".join(notes.lines(notes.errors)))
-    return found
+    text = _builtin_texts()[name]
+    notes = Notes(text, f"{name}.toml")
+    said = read_profile(notes, (), tomllib.loads(text), BUILTIN_FIELDS)
+    if notes.errors:
+        raise UsageError("\n".join(notes.lines(notes.errors)))
+    return Profile(name, builtin=True)._replace(**said)
 
 
 def _read_tools(notes: Notes, place: Place, found: object) -> tuple[Tool, ...]:

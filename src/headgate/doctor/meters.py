@@ -18,8 +18,8 @@ from headgate.gate import Gate
 from headgate.gate.liveness.process_marks import carriers
 from headgate.store import open_store
 from headgate.store.memory import MemoryStore
-from headgate.wire.beside import plan_for
 from headgate.wire.order import read_order
+from headgate.wire.plan_meter import plan_for
 from headgate.wire.point_agent import WirePlan, asked_meter, plan_wire
 
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")

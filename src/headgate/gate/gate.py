@@ -340,11 +340,20 @@ class Gate(Views):
 
         return all_profiles(self._settings.config)
 
+    def profile_of(self, argv: Sequence[str]) -> "Profile":
+        """What kind of agent a command starts; one without a name if none that is known."""
+        from headgate.config.profiles import profile_of
+
+        return profile_of(self._settings.config, argv)
+
     def key_of(self, argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
         """What a command uses, where its own words or its environment tell."""
+        profile = self.profile_of(argv)
+        if not profile.name:
+            return None
         from headgate.core.agents import find_profile
 
-        return find_profile.key(find_profile.find(argv, self.profiles()), argv, environment)
+        return find_profile.key(profile, argv, environment)
 
     def meter_of(self, key: str | None) -> "AskedMeter | None":
         """How the configuration says that agents with this key are counted and watched."""

@@ -4,20 +4,23 @@ Proxies: `https_proxy` is asked for a tunnel, so it sees neither key nor answer;
 loopback addresses go without. `http_proxy` is not used: the key would be shown to it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from headgate.core.urls import Url, is_loopback, split_url
+from headgate.core.proxy_settings import UnusableProxyError, proxy_for
+from headgate.core.urls import Url, split_url
 from headgate.http_client.deadline_socket import Connection
 from headgate.http_client.errors import Trouble, Unusable
 from headgate.http_client.exchange import Response, exchange
 
 _MOVED = (301, 302, 303, 307, 308)
-PROXY = ("https_proxy", "HTTPS_PROXY")
 
 
 def connect(connection: Connection, url: Url, environ: Mapping[str, str]) -> None:
     """Connect to a URL's host, through a tunnel if the environment asks for one."""
-    proxy = proxy_for(environ, url.host) if url.scheme == "https" else None
+    try:
+        proxy = proxy_for(environ, url.host) if url.scheme == "https" else None
+    except UnusableProxyError as error:
+        raise Unusable(str(error)) from None
     if proxy is None:
         connection.open(url.host, url.port)
     else:
@@ -99,25 +102,3 @@ def basic(user: str) -> str:
     name, _, password = user.partition(":")
     pair = f"{unquote(name)}:{unquote(password)}"
     return f"Basic {b64encode(pair.encode()).decode('ascii')}"
-
-
-def proxy_for(environ: Mapping[str, str], host: str, names: Sequence[str] = PROXY) -> Url | None:
-    """The proxy that the environment names for a host; None to go without."""
-    name = next((name for name in names if environ.get(name)), "")
-    if not name or is_loopback(host) or goes_without_proxy(environ, host):
-        return None
-    said = environ[name]
-    url = split_url(said if "://" in said else f"http://{said}")
-    if url is None or url.scheme != "http":
-        raise Unusable(f"{name} is not a proxy that can be used; expected http://HOST:PORT")
-    return url
-
-
-def goes_without_proxy(environ: Mapping[str, str], host: str) -> bool:
-    """Whether the environment says that no proxy is to be asked for a host."""
-    said = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-    names = [name.strip().lower() for name in said.split(",")]
-    if "*" in names:
-        return True
-    domains = [name.removeprefix("*").lstrip(".") for name in names]
-    return any(name and (host == name or host.endswith(f".{name}")) for name in domains)

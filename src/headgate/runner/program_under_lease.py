@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headgate.core.agents.meters import Meter
 from headgate.core.agents.replaced_variables import put_back
@@ -24,9 +24,10 @@ from headgate.gate import Gate, Lease
 from headgate.gate.liveness.process_marks import MARK, carriers, end, family
 from headgate.runner.child import Child, describe, find_program
 from headgate.runner.leftover_keeper import stay_for_leftovers
-from headgate.wire.beside import put_beside
-from headgate.wire.point_agent import WirePlan
-from headgate.wire.supervise import Wire
+
+if TYPE_CHECKING:
+    from headgate.wire.point_agent import WirePlan
+    from headgate.wire.supervise import Wire
 
 CANNOT_START = 126
 NOT_FOUND = 127
@@ -44,7 +45,7 @@ class Program(NamedTuple):
     weight: int = 1
     timeout: float | str | None = None
     grace: Seconds = Seconds(10)
-    plan: WirePlan | None = None
+    plan: "WirePlan | None" = None
     """How it is metered; None if nothing beside its seats is."""
     queue_timeout: Seconds | None = None
     """For how long each of its requests may wait for a seat; None if the configuration says so."""
@@ -82,6 +83,8 @@ def run_program(
         find_program(program.argv[0])
     except OSError as error:
         return _cannot_start(program, error, say)
+    if program.plan is not None:  # before it waits: its files may be replaced meanwhile
+        import headgate.wire.beside  # noqa: F401
     try:
 
         def on_end(why: HeadgateError) -> None:
@@ -121,7 +124,7 @@ class _Started(NamedTuple):
     """A program that runs, and the wire beside it."""
 
     child: Child
-    wire: Wire | None
+    wire: "Wire | None"
 
     def over(self, *, left: bool) -> None:
         """It has ended, and perhaps left something running, which goes on to use the wire."""
@@ -132,16 +135,20 @@ class _Started(NamedTuple):
 
 def _start(gate: Gate, lease: Lease, program: Program) -> _Started:
     """Start a program; OSError if that cannot be."""
-    argv, variables, wire = put_beside(
-        gate,
-        lease,
-        program.plan,
-        program.argv,
-        key=program.key,
-        priority=parse_priority(program.priority),
-        queue_timeout=program.queue_timeout,
-        task_given=program.own_task is not None,
-    )
+    argv, variables, wire = program.argv, dict[str, str](), None
+    if program.plan is not None:
+        from headgate.wire.beside import put_beside
+
+        argv, variables, wire = put_beside(
+            gate,
+            lease,
+            program.plan,
+            program.argv,
+            key=program.key,
+            priority=parse_priority(program.priority),
+            queue_timeout=program.queue_timeout,
+            task_given=program.own_task is not None,
+        )
     try:
         before = put_back(os.environ)  # a wire around this run is not for its program
         child = Child(argv, {**before, **variables, **lease.environment}, gate.life_fd)

@@ -1,7 +1,8 @@
 """The wire: the requests of one agent pass through a process beside it, which learns from them.
 
 agent_settings     what an agent's own settings say about where its requests go
-point_agent        which meter an agent gets, and how it is started so that its requests come here
+plan_meter         which meter a program gets, before it stands in line
+point_agent        how an agent is started so that its requests come here
 order              what the process is told, and the folder in which it is found again
 beside             a wire for a program that is about to be started
 supervise          the runner's side: start it, start it again, hear from it, end it
@@ -12,7 +13,8 @@ exchange           one request: what its answer means, what is kept of it
 exchange_owner     what exchanges tell, and what they ask for
 websocket          the requests inside a WebSocket
 tap                a CONNECT proxy that opens the provider's hosts, and passes on all others
-prepare_tap        whether an agent can have a tap, and what it finds around it
+tap_possible       whether an agent can have a tap
+prepare_tap        the certificates of a tap, and what its agent finds around it
 own_program        which processes are the agent itself, and which are its tools
 make_certificates  makes the certificates of a tap, in a process of its own
 tap_secret         what a tap must not leave on a disk, in memory and handed on

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from headgate.core.agents.command_wrappers import unwrap
+from headgate.core.agents.meters import AgentSettings
 from headgate.core.agents.profile import Profile
-from headgate.core.named_tuple import NamedTuple
 
 _LARGEST = 4 * 2**20
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -26,16 +26,6 @@ _OPENCODE_PROVIDERS = {
     "google": "https://generativelanguage.googleapis.com/v1beta",
 }
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
-
-
-class AgentSettings(NamedTuple):
-    """What is known of an agent's settings."""
-
-    facts: Mapping[str, str] = {}
-    upstreams: Mapping[str, str] = {}
-    """Where its providers are, by their names."""
-    overlay: Mapping[str, Any] | None = None
-    """What one variable lays over its settings already; None if no variable can."""
 
 
 def read_settings(

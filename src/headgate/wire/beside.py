@@ -4,23 +4,20 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from headgate.core.agents.find_profile import find
-from headgate.core.agents.meters import BASE_URL, TAP, AskedMeter, Meter, WireWay
-from headgate.core.agents.replaced_variables import VARIABLE, put_back, remember
+from headgate.core.agents.meters import TAP, Meter, WireWay
+from headgate.core.agents.replaced_variables import VARIABLE, remember
 from headgate.core.named_tuple import NamedTuple
-from headgate.core.quantities import parse_duration
-from headgate.core.times import Seconds, seconds
+from headgate.core.times import Seconds
 from headgate.gate import Gate, Lease
 from headgate.gate.liveness.process_marks import MARK
-from headgate.wire.connection_owner import can_tell
 from headgate.wire.order import WireOrder, remove, sweep
-from headgate.wire.point_agent import WirePlan, asked_meter, plan_wire, point
-from headgate.wire.prepare_tap import PreparedTap, prepare_tap
+from headgate.wire.point_agent import WirePlan, point
 from headgate.wire.supervise import HOST, ON_THE_WAY, Wire, listen
 
-QUEUE_TIMEOUT = "HEADGATE_QUEUE_TIMEOUT"
+if TYPE_CHECKING:
+    from headgate.wire.prepare_tap import PreparedTap
 
 
 class Wired(NamedTuple):
@@ -29,56 +26,6 @@ class Wired(NamedTuple):
     argv: list[str]
     environment: dict[str, str]
     wire: Wire | None = None
-
-
-def find_asked(
-    gate: Gate, argv: Sequence[str], key: str | None, environment: Mapping[str, str]
-) -> AskedMeter | None:
-    """Which meter somebody wants for a program."""
-    return asked_meter(gate, find(argv, gate.profiles()), key, None, environment)
-
-
-def plan_for(
-    gate: Gate,
-    argv: Sequence[str],
-    key: str | None,
-    *,
-    said: str | None = None,
-    environment: Mapping[str, str] | None = None,
-    cwd: str = "",
-) -> WirePlan:
-    """Which meter a program gets, in an environment that is as before any wire."""
-    environment = put_back(os.environ if environment is None else environment)
-    profile = find(argv, gate.profiles())
-    asked = asked_meter(gate, profile, key, said, environment)
-    plan = plan_wire(asked, profile, argv, environment, Path(cwd or Path.cwd()))
-    if plan.meter is Meter.AGENT or plan.choice.way is None:
-        return plan
-    if gate.wire_folder is None or not can_tell():
-        why = "the kernel of this system does not tell whose a connection is"
-        if gate.wire_folder is None:
-            why = "this store is in memory, and a wire needs one that other processes can open"
-        return WirePlan(plan.choice._replace(meter=Meter.AGENT, way=None, why=why))
-    why = _why_not(plan)
-    return WirePlan(plan.choice._replace(meter=Meter.AGENT, way=None, why=why)) if why else plan
-
-
-def _why_not(plan: WirePlan) -> str:
-    """Why the requests of an agent cannot be sent on as it would send them; empty if they can."""
-    if plan.known.get("NODE_TLS_REJECT_UNAUTHORIZED") == "0":
-        return "it checks no certificates (NODE_TLS_REJECT_UNAUTHORIZED), and headgate would"
-    if plan.choice.way is not None and plan.choice.way.way == BASE_URL:
-        if not plan.upstreams:
-            return "nobody knows where its requests go"
-        if any("@" in url.partition("://")[2].partition("/")[0] for url in plan.upstreams.values()):
-            return "its base URL has a password in it, which headgate does not keep"
-    return ""
-
-
-def queue_timeout(said: str | None, environment: Mapping[str, str]) -> Seconds | None:
-    """For how long a request may wait, by an option or a variable; None if neither says so."""
-    text = said if said is not None else environment.get(QUEUE_TIMEOUT)
-    return seconds(parse_duration(text, "queue-timeout")) if text else None
 
 
 class WireTerms(TypedDict, total=False):
@@ -182,7 +129,9 @@ def _on_the_way(known: Mapping[str, str]) -> dict[str, str]:
 
 def _prepare(
     way: WireWay, known: Mapping[str, str], url: str, folder: Path, listening: socket.socket
-) -> PreparedTap:
+) -> "PreparedTap":
+    from headgate.wire.prepare_tap import prepare_tap
+
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         return prepare_tap(way, known, url, folder)

@@ -8,7 +8,6 @@ seen, its processes are asked first: most connections come from one of them.
 import os
 import socket
 import struct
-import sys
 from collections.abc import Iterator
 
 from headgate.gate.liveness.process_marks import MARK, carriers
@@ -19,11 +18,6 @@ _HEAD, _DIAG = struct.Struct("=LHHLL"), struct.Struct("=BBBBI")
 _IDS = struct.Struct("!HH16s16s")
 _UID_AT = 16 + 4 + 48 + 12
 """Where in the answer the owner of the socket stands, and after it the inode."""
-
-
-def can_tell() -> bool:
-    """Whether the kernel of this system can be asked."""
-    return sys.platform == "linux"
 
 
 class ConnectionOwner:

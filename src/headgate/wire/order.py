@@ -8,7 +8,6 @@ there.
 
 import json
 import os
-import shutil
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -112,4 +111,6 @@ def _answers(folder: Path) -> bool:
 
 def remove(folder: Path) -> None:
     """Leave nothing of it behind."""
+    import shutil
+
     shutil.rmtree(folder, ignore_errors=True)

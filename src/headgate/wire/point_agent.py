@@ -5,7 +5,6 @@ base URL that the agent has already is where its requests go on to.
 """
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from headgate.core.agents.meters import (
     BASE_URL,
     METERS,
     TAP,
+    AgentSettings,
     AskedMeter,
     Meter,
     MeterChoice,
@@ -26,15 +26,9 @@ from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import shown
 from headgate.errors import UsageError
 from headgate.gate import Gate
-from headgate.wire.agent_settings import (
-    AgentSettings,
-    opencode_overlay,
-    read_settings,
-)
-from headgate.wire.prepare_tap import why_no_tap
+from headgate.wire.tap_possible import why_no_tap
 
 VARIABLE = "HEADGATE_METER"
-_POINTS = re.compile(r"\{url\}/([a-z0-9][a-z0-9._-]*)(/.*)?\Z")
 _SDK = WireWay(
     environment={
         "ANTHROPIC_BASE_URL": "{url}/anthropic",
@@ -109,7 +103,7 @@ def plan_wire(
     variables = {**environment, **start.environment}
     if asked is not None and asked.meter is Meter.AGENT:
         return WirePlan(choose(asked, (), {}, who=""))
-    settings = read_settings(profile, argv, environment, cwd)
+    settings = _settings(profile, argv, environment, cwd)
     known = {**variables, **settings.facts}
     ways = profile.wire or ((_SDK,) if asked is not None else ())
     who = profile.name or os.path.basename(argv[0] or "it")  # noqa: PTH119 - any text
@@ -125,13 +119,29 @@ def plan_wire(
     return WirePlan(choice, upstreams, settings, known, program=profile.name)
 
 
+def _settings(
+    profile: Profile, argv: Sequence[str], environment: Mapping[str, str], cwd: Path
+) -> AgentSettings:
+    """What the agent's own settings say, if it is one whose settings are understood."""
+    if not profile.reads:
+        return AgentSettings()
+    from headgate.wire.agent_settings import read_settings
+
+    return read_settings(profile, argv, environment, cwd)
+
+
+def _leads_to(text: str) -> str:
+    """The upstream that a variable of a profile leads to, NAME in `{url}/NAME/v1`; else nothing."""
+    return text.removeprefix("{url}/").partition("/")[0] if text.startswith("{url}/") else ""
+
+
 def _upstreams(way: WireWay, known: Mapping[str, str]) -> dict[str, str]:
     """Where requests go: to where the agent's variables point already, or to its provider."""
     found = {name: filled(url, known).rstrip("/") for name, url in way.upstreams.items()}
     for variable, text in way.environment.items():
-        points, value = _POINTS.match(text), known.get(variable, "")
-        if points and value.startswith(("http://", "https://")):
-            found[points[1]] = value.rstrip("/")
+        name, value = _leads_to(text), known.get(variable, "")
+        if name and value.startswith(("http://", "https://")):
+            found[name] = value.rstrip("/")
     return found
 
 
@@ -143,12 +153,14 @@ def point(plan: WirePlan, argv: Sequence[str], url: str, files: Path) -> Pointed
     known = {**plan.known, "url": url, "files": str(files)}
     environment = {}
     for variable, text in way.environment.items():
-        points, value = _POINTS.match(text), plan.known.get(variable, "")
-        if points and value.startswith(("http://", "https://")):
-            environment[variable] = f"{url}/{points[1]}"  # the rest is in what it pointed at
+        name, value = _leads_to(text), plan.known.get(variable, "")
+        if name and value.startswith(("http://", "https://")):
+            environment[variable] = f"{url}/{name}"  # the rest is in what it pointed at
         else:
             environment[variable] = filled(text, known)
     if plan.settings.overlay is not None:
+        from headgate.wire.agent_settings import opencode_overlay
+
         environment["OPENCODE_CONFIG_CONTENT"] = opencode_overlay(plan.settings, url)
     for name, text in way.files.items():
         files.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -8,9 +8,10 @@ bytes are not looked at, and who they connect to shows its own certificate.
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from headgate.core.proxy_settings import PROXY, proxy_for
 from headgate.core.wire.apis import provider_of
 from headgate.gate import Gate
-from headgate.http_client.client import PROXY, basic, proxy_for
+from headgate.http_client.client import basic
 from headgate.proxy import (
     Decision,
     Open,
@@ -37,14 +38,11 @@ class Tap:
     """Decides what is opened, for one agent."""
 
     def __init__(self, order: WireOrder, gate: Gate, secret: TapSecret | None) -> None:
-        from headgate.core.agents.find_profile import find
-
-        profiles = gate.profiles()
         self._order = order
         self._hosts = frozenset(order.hosts)
         self._proxies: Mapping[str, str] = order.proxies if secret is None else secret.proxies
         self._context = None if secret is None else server_context(secret)
-        self._own = OwnProgram(order.mark, lambda argv: find(argv, profiles).name == order.program)
+        self._own = OwnProgram(order.mark, lambda argv: gate.profile_of(argv).name == order.program)
 
     def connect(self, head: RequestHead, peer: Peer, owner: ConnectionOwner) -> "Connecting":
         """Look at a CONNECT request."""
@@ -91,14 +89,6 @@ class Connecting(PassingExchange):
             words = b"this port serves one agent of headgate's, and nobody else\n"
             return Reply(403, _PLAIN, words)
         return self._tap.decide(*self._to, pid)
-
-
-def own_proxies(known: Mapping[str, str]) -> dict[str, str]:
-    """The user's own proxy for https, as two variables."""
-    names = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
-    proxy = next((known[name] for name in names if known.get(name)), "")
-    without = known.get("no_proxy") or known.get("NO_PROXY") or ""
-    return {name: value for name, value in (("https_proxy", proxy), ("no_proxy", without)) if value}
 
 
 def outbound_proxy(

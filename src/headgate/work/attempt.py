@@ -17,7 +17,7 @@ from headgate import config
 from headgate.config.profiles import all_profiles
 from headgate.core.admission.setting_precedence import parse_view
 from headgate.core.agents.agent_watch import AgentWatch, RunLimits, fit_to_show
-from headgate.core.agents.find_profile import Profile, find, resume, session, writes_events
+from headgate.core.agents.find_profile import Profile, resume, session, writes_events
 from headgate.core.jobs.job import UNREADABLE, AttemptOutcome, End, command, exit_text, load
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
@@ -134,7 +134,7 @@ class Runner:
             text = f"cannot write its log {path}: {why}"
             return End(AttemptOutcome.FAILED, "no_log", fit_to_show(text))
         redirect(log, path)
-        profile = find(spec.argv, self._gate.profiles())
+        profile = self._gate.profile_of(spec.argv)
         argv = command(spec, job.key)
         named = session(profile, argv)
         before = self._before(taken, spec, profile)
@@ -310,7 +310,7 @@ class Runner:
         spec = load(job.spec)
         path = log_path(self._gate.jobs.folder, job.id, job.attempts)
         log = open_log(path)
-        profile = find(spec.argv, self._gate.profiles())
+        profile = self._gate.profile_of(spec.argv)
         age = Seconds(time.time()) - self._gate.jobs.attempts(job.id)[-1].started
         wire = take_over(self._gate.wire_folder / str(job.id)) if self._gate.wire_folder else None
         agent_watch = self._make_agent_watch(spec, profile, job.key, max(NO_TIME, ms(age)))

@@ -12,7 +12,8 @@ from headgate.core.times import Ms, seconds
 from headgate.gate import Gate
 from headgate.gate.worker_jobs import Taken
 from headgate.runner.child import Child
-from headgate.wire.beside import plan_for, put_beside, queue_timeout
+from headgate.wire.beside import put_beside
+from headgate.wire.plan_meter import plan_for, queue_timeout
 from headgate.wire.point_agent import VARIABLE, WirePlan
 from headgate.wire.supervise import Wire
 

@@ -27,7 +27,7 @@ from headgate.errors import UsageError
 from headgate.gate import Gate
 from headgate.gate.submit_jobs import draft
 from headgate.ledger.jobs.lifecycle import Draft
-from headgate.wire.beside import QUEUE_TIMEOUT, find_asked, plan_for
+from headgate.wire.plan_meter import QUEUE_TIMEOUT, find_asked, plan_for
 from headgate.wire.point_agent import VARIABLE
 
 _MOST_JOBS = 100_000

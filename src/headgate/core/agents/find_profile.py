@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 
 from headgate.core.agents.command_wrappers import unwrap
 from headgate.core.agents.output_lines import read
-from headgate.core.agents.profile import GENERIC, OutputLine, Profile, Tool
+from headgate.core.agents.profile import GENERIC, OutputLine, Profile, Tool, find
 from headgate.core.agents.resume_command import SESSION, resume
 from headgate.core.key_patterns import parse_key
 from headgate.errors import UsageError
@@ -24,15 +24,6 @@ __all__ = [
 ]
 
 _OFF = {"", "0", "false", "no", "off"}
-
-
-def find(argv: Sequence[str], profiles: Sequence[Profile]) -> Profile:
-    """The profile of the program that a command line starts; the generic one if none fits."""
-    for name in unwrap(argv).names:
-        for profile in profiles:
-            if name in profile.programs:
-                return profile
-    return GENERIC
 
 
 def key(profile: Profile, argv: Sequence[str], environment: Mapping[str, str]) -> str | None:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from typing import Any
 
 from headgate.core.named_tuple import NamedTuple
 
@@ -58,6 +59,16 @@ class AskedMeter(NamedTuple):
 
     meter: Meter
     by: str
+
+
+class AgentSettings(NamedTuple):
+    """What is known of an agent's settings."""
+
+    facts: Mapping[str, str] = {}
+    upstreams: Mapping[str, str] = {}
+    """Where its providers are, by their names."""
+    overlay: Mapping[str, Any] | None = None
+    """What one variable lays over its settings already; None if no variable can."""
 
 
 class MeterChoice(NamedTuple):

@@ -4,8 +4,9 @@ A **path** leads into a JSON event: `message.content`. An event's **kind** is wh
 hold, joined by a slash: `system/init`, `item.started/command_execution`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from headgate.core.agents.command_wrappers import unwrap
 from headgate.core.agents.meters import WireWay
 from headgate.core.named_tuple import NamedTuple
 
@@ -140,3 +141,12 @@ class OutputLine(NamedTuple):
 
 GENERIC = Profile("")
 """Any command."""
+
+
+def find(argv: Sequence[str], profiles: Sequence[Profile]) -> Profile:
+    """The profile of the program that a command line starts; the generic one if none fits."""
+    for name in unwrap(argv).names:
+        for profile in profiles:
+            if name in profile.programs:
+                return profile
+    return GENERIC
