@@ -4,6 +4,7 @@ import json
 import os
 import time
 from argparse import ArgumentParser, Namespace
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -171,7 +172,7 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
         env = {**env, VARIABLE: found["meter"]}
     keys = found.get("models") or found.get("key") or found.get("model") or []
     if not keys:
-        key = gate.key_of(argv, {**os.environ, **env})
+        key = gate.key_of(argv, _surroundings(env))
         keys = [key] if key else []
     keys, env = _own_keys(gate, argv, keys, env, found.get("cwd") or "")
     expires = "never" if policy.expires is None else seconds(policy.expires)
@@ -202,6 +203,11 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
     )
 
 
+def _surroundings(env: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables a job will find; not copied, because a batch may have thousands of jobs."""
+    return ChainMap({**env}, os.environ)
+
+
 def _own_keys(
     gate: Gate, argv: list[str], keys: list[str], env: Mapping[str, str], cwd: str
 ) -> tuple[list[str], Mapping[str, str]]:
@@ -210,7 +216,7 @@ def _own_keys(
     Which it is must be known when it stands in line, so its meter is settled now. With a choice of
     models, the job itself waits for one of them.
     """
-    surroundings = {**os.environ, **env}
+    surroundings = _surroundings(env)
     asked = find_asked(gate, argv, keys[0] if keys else None, surroundings)
     if asked is None or asked.meter is not Meter.REQUESTS:
         return keys, env
