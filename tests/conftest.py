@@ -1,12 +1,24 @@
 """What every test gets: an environment without traces of its owner's, and on request a box."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support import PRIVATE, STEADY, UNSET, Box
+
+# How long an example takes says more about the machine than about the code. CI judges a change by
+# the same examples each time; everybody else finds new ones.
+settings.register_profile(
+    "headgate",
+    deadline=None,
+    derandomize=os.environ.get("CI") == "true",
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("headgate")
 
 
 def pytest_configure() -> None:

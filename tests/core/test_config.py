@@ -180,7 +180,8 @@ def test_a_wrong_value_is_refused_with_its_place(setting: str, problem: str) -> 
             (
                 "c.toml:1: pools.umans.ai: unknown; "
                 "allowed here: limit, cooldown, max_hold, reserve, "
-                "adapt, usage, observe, rpm, tpm, spacing, meter, queue_timeout; "
+                "adapt, usage, observe, rpm, tpm, spacing, meter, queue_timeout, "
+                "warned_limit; "
                 'a pool\'s name with a dot needs quotes: [pools."umans.ai"]'
             ),
         ),
@@ -394,7 +395,15 @@ def test_the_template_shows_the_defaults() -> None:
     assert config.jobs == JobPolicy()
     assert config.profiles == {}
     settings = {*Declared._fields, *RunLimits._fields, *JobPolicy._fields, "grace"}
-    for name in settings - {"usage", "rpm", "tpm", "limits", "meter", "queue_timeout"}:
+    for name in settings - {
+        "usage",
+        "rpm",
+        "tpm",
+        "limits",
+        "meter",
+        "queue_timeout",
+        "warned_limit",
+    }:
         assert f"\n#{name} = " in TEMPLATE
 
 

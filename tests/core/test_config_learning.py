@@ -483,14 +483,16 @@ def test_a_limit_is_learned_only_by_learning(text: str, problem: str) -> None:
         (
             "[defaults]\nlimit = 3",
             (
-                "2: defaults.limit: unknown; allowed here: adapt, cooldown, meter, queue_timeout; "
+                "2: defaults.limit: unknown; allowed here: adapt, cooldown, meter, queue_timeout, "
+                "warned_limit; "
                 "put it under its pool, as in [pools.host]"
             ),
         ),
         (
             "[defaults]\nrpm = 3",
             (
-                "2: defaults.rpm: unknown; allowed here: adapt, cooldown, meter, queue_timeout; "
+                "2: defaults.rpm: unknown; allowed here: adapt, cooldown, meter, queue_timeout, "
+                "warned_limit; "
                 "put it under its pool, as in [pools.anthropic]"
             ),
         ),

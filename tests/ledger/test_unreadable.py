@@ -110,6 +110,15 @@ def _strained(lab: Lab) -> None:
     lab.resolver.gauge = Gauge()
 
 
+def _warned(lab: Lab) -> None:
+    lab.declare(a=Declared(limit=9, warned_limit=2, cooldown=Ms(0), adapt="off"))
+    lab.run(
+        lambda ledger: upstream_state.warn(
+            ledger, "a/b", "nearly gone", resets_in=Ms(60 * MINUTE), account=True
+        )
+    )
+
+
 class Scene(NamedTuple):
     """A history that leaves a text, and the name of the note that it is in."""
 
@@ -128,6 +137,7 @@ SCENES = {
     "gated": Scene(_told_usage, stored_values.GATED, "gated"),
     "foreign": Scene(_foreign, stored_values.SIGHTINGS, "foreign:a"),
     "strain": Scene(_strained, stored_values.STRAINED, "strain:m"),
+    "warned": Scene(_warned, stored_values.WARNED, "warned:a"),
 }
 
 
@@ -164,6 +174,8 @@ def readable(scene: Scene, text: str, now: int) -> bool:
     found = scene.shape.read(text)
     if found is None or isinstance(found, Unreadable):
         return found is None
+    if scene.shape is stored_values.WARNED:
+        return not stored_values.cut_off(found.until, now)
     timed = scene.shape in (stored_values.SIGHTINGS, stored_values.STRAINED)
     return not (timed and stored_values.cut_off(found[-1].at, now))
 

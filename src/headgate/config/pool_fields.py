@@ -4,7 +4,7 @@ from headgate.config.error_text import shown
 from headgate.config.problems import OF_HOST, SHARED, UPSTREAM
 from headgate.core.admission.pools import ADAPT, AUTO, LEARN, OFF, UNLIMITED
 from headgate.core.agents.meters import METERS
-from headgate.core.quantities import CLASSES, parse_duration, parse_limit, parse_size
+from headgate.core.quantities import CLASSES, MOST, parse_duration, parse_limit, parse_size
 from headgate.core.table_fields import (
     TIME,
     Field,
@@ -155,6 +155,12 @@ _ALL: Fields = {
         'a time from "1s" to "24h", such as "5m"',
         text="With a seat for each request: after it has waited so long, its client is told so as "
         "its provider would say it. Without this it waits for as long as it takes.",
+    ),
+    "warned_limit": Field(
+        whole(1, MOST),
+        "a whole number from 1 to 1000000",
+        text="The limit while the provider says, in answers that pass on the wire, that a quota is "
+        "nearly gone. Without this nothing changes until it is gone.",
     ),
     "memory_floor": Field(
         _floor,

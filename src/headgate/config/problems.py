@@ -11,11 +11,11 @@ from headgate.core.table_fields import Fields, nearest, read_fields
 
 _MOST_LINES = 20
 _LIKE_A_KEY = r"(?i)key|token|secret|passw|auth"
-UPSTREAM = ("usage", "rpm", "tpm", "meter", "queue_timeout")
+UPSTREAM = ("usage", "rpm", "tpm", "meter", "queue_timeout", "warned_limit")
 """The settings of a pool that host has not: they are about what is upstream of it."""
 OF_HOST = ("memory_floor", "load_ceiling", "agent_memory")
 """The settings that only host has: they are about the machine."""
-SHARED = ("adapt", "cooldown", "meter", "queue_timeout")
+SHARED = ("adapt", "cooldown", "meter", "queue_timeout", "warned_limit")
 """The settings of a pool that [defaults] takes too."""
 
 

@@ -35,6 +35,7 @@ TEMPLATE = """\
 # Some settings have no default. host takes none of them:
 # rpm = 50            # requests a minute
 # tpm = 40000         # tokens a minute
+# warned_limit = 1    # the limit while the provider says that a quota is nearly gone
 # queue_timeout = "5m"   # how long a request may wait for its seat, with meter = "requests"
 # usage = { kind = "umans", url = "https://api.code.umans.ai/v1/usage", key_env = "UMANS_API_KEY" }
 #

@@ -42,7 +42,7 @@ from headgate.gate.transactions.operation import Operation
 from headgate.gate.views import Views
 from headgate.ledger import limits_by_hand
 from headgate.ledger.admission.admit import Request
-from headgate.ledger.learning import apply_signals, rate_charges
+from headgate.ledger.learning import apply_signals, rate_charges, upstream_state
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import WITHOUT_HOST
 from headgate.store import Store, open_store
@@ -193,9 +193,17 @@ class Gate(Views):
         """Have the rates of a lease's pools follow what upstream says is left; does not wait."""
         self._transactor.tell(lambda ledger: rate_charges.correct(ledger, lease, left))
 
-    def warn_of_quota(self, key: str, text: str) -> None:
-        """Let people know that a quota is nearly gone; does not wait."""
-        self._transactor.tell(lambda ledger: ledger.tell("quota_warned", text, key=key))
+    def warn_of_quota(self, key: str, text: str, *, resets_in: Ms | None, account: bool) -> None:
+        """Have it known that a quota of a key, or of its account, is nearly gone; does not wait."""
+        self._transactor.tell(
+            lambda ledger: upstream_state.warn(
+                ledger, key, text, resets_in=resets_in, account=account
+            )
+        )
+
+    def end_quota_warning(self, key: str) -> None:
+        """Have it known that there is enough of every quota again; does not wait."""
+        self._transactor.tell(lambda ledger: upstream_state.end_warning(ledger, key))
 
     def keep_meter(self, work: int, choice: "MeterChoice") -> None:
         """Remember how the work of an agent is counted and watched, and why; does not wait."""

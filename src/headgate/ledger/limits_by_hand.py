@@ -32,7 +32,7 @@ def unset_limit(ledger: Ledger, pool: str) -> None:
 def restore(ledger: Ledger, pool: str) -> None:
     """Forget the limit and cooldown that were set by hand or learned: the configuration counts."""
     _reset(ledger, ledger.pool_row(pool)._replace(limit=None, cooldown=None))
-    for what in ("pace", "usage"):
+    for what in ("pace", "usage", "warned"):
         if ledger.tx.note(f"{what}:{pool}"):
             ledger.tx.set_note(f"{what}:{pool}", "")
     ledger.tell("restored", "back to the configuration", pool=pool)

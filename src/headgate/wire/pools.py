@@ -1,7 +1,8 @@
 """What upstream says to an agent's requests, told to the pools. One word of each kind is enough.
 
 An agent makes hundreds of requests. That they are accepted is told once, and again after a refusal;
-what is left of a rate, not more often than once a second; that a quota is nearly gone, once.
+what is left of a rate, not more often than once a second; that a quota is nearly gone, once, and
+again every five minutes.
 """
 
 import time
@@ -14,6 +15,7 @@ from headgate.core.wire.told_limits import Quota, ToldLimits
 from headgate.gate import Gate
 
 _RATES_EVERY = Seconds(1.0)
+_WARNED_EVERY = Seconds(300)
 
 
 class PoolNews:
@@ -24,7 +26,9 @@ class PoolNews:
         self._lease = lease
         self._key = key
         self._accepted: set[str] = set()
-        self._warned: set[str] = set()
+        self._enough: set[str] = set()
+        self._warned: dict[str, float] = {}
+        """When to warn again, by key: what is told without an end wears off."""
         self._next_rates = 0.0
 
     def signal(self, key: str, signal: Signal) -> None:
@@ -42,14 +46,23 @@ class PoolNews:
         if told.rates is not None and key == self._key and time.monotonic() >= self._next_rates:
             self._next_rates = time.monotonic() + _RATES_EVERY
             self._gate.correct_rates(self._lease, told.rates)
-        if told.quota is Quota.ENOUGH or key == NO_KEY:
+        if key == NO_KEY:
             return
+        if told.quota is Quota.ENOUGH:
+            if told.windows and key not in self._enough:  # another agent may have been warned
+                self._enough.add(key)
+                self._warned.pop(key, 0.0)
+                self._gate.end_quota_warning(key)
+            return
+        self._enough.discard(key)
         if told.quota is Quota.GONE:
             note = f"the quota of {told.window or 'this account'} is gone"
             self.signal(key, Signal(QUOTA, told.resets_in, account=told.account, note=note))
-        elif told.window not in self._warned:
-            self._warned.add(told.window)
-            self._gate.warn_of_quota(key, _warning(told))
+        elif time.monotonic() >= self._warned.get(key, 0.0):
+            self._warned[key] = time.monotonic() + _WARNED_EVERY
+            self._gate.warn_of_quota(
+                key, _warning(told), resets_in=told.resets_in, account=told.account
+            )
 
 
 def _warning(told: ToldLimits) -> str:

@@ -69,6 +69,8 @@ class Declared(NamedTuple):
     """How agents of this pool are counted and watched."""
     queue_timeout: Ms | None = None
     """For how long a request may wait for its seat before its client is told so."""
+    warned_limit: int | None = None
+    """The limit while upstream says that a quota is nearly gone."""
 
 
 NOTHING = Declared()
@@ -142,11 +144,13 @@ class Pool(NamedTuple):
     """What is kept about it and cannot be read."""
     fixed: bool = False
     """Whether nothing is learned because what its limit is or was learned to be cannot be read."""
+    warned_limit: int | None = None
+    """The limit while upstream says that a quota is nearly gone; None for no other."""
 
     @property
     def bounded(self) -> bool:
         """Whether there is anything that could keep somebody out, other than a pause."""
-        limited = self.limit is not None or self.usage is not None
+        limited = self.limit is not None or self.usage is not None or self.warned_limit is not None
         return limited or self.rates != NO_RATES or self.pressure_limits is not None
 
     @property
@@ -155,7 +159,8 @@ class Pool(NamedTuple):
         it = self.learned
         unsure = it is not None and (it.bars or it.probe or (it.heard and it.sure <= it.limit))
         said = self.usage or self.observe or self.max_hold or self.rates != NO_RATES
-        return bool(unsure or said or self.paused_until is not None or self.unread)
+        lowered = self.warned_limit is not None
+        return bool(unsure or said or lowered or self.paused_until is not None or self.unread)
 
     def paused(self, now: Ms) -> bool:
         """Whether nothing may start in this pool at this moment."""

@@ -136,6 +136,7 @@ def _pool(name: str, declared: Declared | None, row: PoolRow | None, defaults: D
         rates=Rates(declared.rpm or 0, declared.tpm or 0, declared.spacing or NO_TIME),
         unread=unread,
         fixed=stays,
+        warned_limit=declared.warned_limit or defaults.warned_limit,
     )
 
 

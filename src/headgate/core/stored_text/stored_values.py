@@ -99,6 +99,12 @@ class Reset(NamedTuple):
     last: int
 
 
+class Warned(NamedTuple):
+    """Until when a quota counts as nearly gone."""
+
+    until: int
+
+
 class StoredWait(NamedTuple):
     """A program under a lease that waits for a job; the member is the process that does."""
 
@@ -155,6 +161,7 @@ OVERTAKEN = StoredText(
     FieldLines(Overtaken, "{}={}", ","), lambda them: all(it.place for it in them), size=1024
 )
 RESET = StoredText(FieldLine(Reset, "{} {}"))
+WARNED = StoredText(FieldLine(Warned, "{}"))
 GATED = StoredText(
     FieldLines(Gated, "{}", ","), lambda them: all(is_pattern(it.pool) for it in them)
 )

@@ -10,7 +10,7 @@ from headgate.core.answers.signals import QUOTA, Reading, pause_length
 from headgate.core.key_patterns import NO_KEY
 from headgate.core.learning import control_law, usage_readings
 from headgate.core.quantities import MOST, show_duration
-from headgate.core.stored_text.stored_values import GATED, SIGHT, Gated
+from headgate.core.stored_text.stored_values import GATED, SIGHT, WARNED, Gated, Warned
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.transaction import outside_use, unreadable
 from headgate.ledger.transaction.ledger import Ledger
@@ -83,6 +83,32 @@ def close(
         ledger.tell("paused", text, work=work, key=key, pool=row.name)
     ledger.tx.set_pool_row(row)
     ledger.reload_pools()
+
+
+def warn(ledger: Ledger, key: str, text: str, *, resets_in: Ms | None, account: bool) -> None:
+    """Upstream says that a quota is nearly gone. It is told once, and counts until that is back.
+
+    Pools of the key that have a limit for this have it from now on.
+    """
+    subject = key.partition("/")[0] if account else key
+    until = ledger.now + min(resets_in or outside_use.WARNED_FOR, outside_use.LONGEST_QUOTA)
+    lowered = [pool for pool in ledger.pool_set.of(key) if pool.warned_limit is not None]
+    if outside_use.warned_until(ledger, subject) <= ledger.now:
+        limits = [f"the limit of {pool.name} is {pool.warned_limit} until then" for pool in lowered]
+        ledger.tell("quota_warned", "; ".join((text, *limits)), key=key)
+    for name in {subject, *(pool.name for pool in lowered)}:
+        if until > outside_use.warned_until(ledger, name):
+            unreadable.keep(ledger, f"warned:{name}", WARNED.write(Warned(until)))
+    if lowered:
+        ledger.recount()
+
+
+def end_warning(ledger: Ledger, key: str) -> None:
+    """Upstream says that there is enough again."""
+    for name in (key, key.partition("/")[0], *(pool.name for pool in ledger.pool_set.of(key))):
+        if ledger.tx.note(f"warned:{name}"):
+            unreadable.keep(ledger, f"warned:{name}", "")
+    ledger.recount()
 
 
 def prolong(ledger: Ledger, row: PoolRow, length: Ms) -> None:

@@ -23,7 +23,7 @@ from headgate.core.display.snapshots import (
 )
 from headgate.core.key_patterns import HOST
 from headgate.core.learning import control_law
-from headgate.core.quantities import FOREVER, parse_priority
+from headgate.core.quantities import FOREVER, parse_priority, show_duration
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
@@ -53,7 +53,7 @@ def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
         pools.append(
             PoolStatus(
                 pool=pool.name,
-                limit=pool.limit,
+                limit=seats.bound(pool, where, use) if pool.warned_limit else pool.limit,
                 configured_limit=pool.configured_limit,
                 source=pool.source,
                 in_use=use.held.get(where, 0),
@@ -107,6 +107,11 @@ def _notice(ledger: Ledger, pool: Pool, *, paused: bool) -> str | None:
     """What people should know about a pool."""
     notes = [pool.pause_note] if paused and pool.pause_note else []
     notes += unreadable.words(ledger, pool.name)
+    if pool.warned_limit is not None:
+        left = outside_use.warned_until(ledger, pool.name) - ledger.now
+        if left > 0:
+            text = f"a quota is nearly gone: the limit is {pool.warned_limit}"
+            notes.append(f"{text} for {show_duration(left)}")
     it = pool.learned
     if it is not None and it.reduced_from and pool.limit is not None:
         way = (

@@ -15,7 +15,7 @@ from headgate.core.quantities import MOST
 from headgate.core.stored_text import stored_values
 from headgate.core.stored_text.formats import Unreadable
 from headgate.core.stored_text.stored_values import ForeignCount, Gated
-from headgate.core.times import Ms
+from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.transaction import unreadable
 from headgate.ledger.transaction.interface import TransactionContext
 from headgate.ledger.transaction.rows import LeaseRow, Rest
@@ -24,6 +24,10 @@ _FORGOTTEN = Ms(10_000)
 """A count of foreign programs that nobody has confirmed for so many milliseconds is none."""
 _FEW = Ms(6_001)
 """For fewer milliseconds a reading of some other program's counts, as a rule."""
+LONGEST_QUOTA = Ms(8 * 86_400_000)
+"""Quotas come back within a week; what says otherwise is a mistake."""
+WARNED_FOR = Ms(3_600_000)
+"""For how long a quota counts as nearly gone, if nobody says when it is back."""
 SILENCE = Ms(30_000)
 """Who was not refused within so many milliseconds was accepted: refusals come at once."""
 
@@ -49,6 +53,8 @@ def fill(ledger: TransactionContext, use: Use, pool: Pool) -> None:
     if pool.rates != NO_RATES:
         where = place(pool.name, ledger.machine)
         use.meters[where] = meter(ledger, where)
+    if pool.warned_limit is not None and warned_until(ledger, pool.name) > ledger.now:
+        use.caps[pool.name] = min(use.caps.get(pool.name, MOST), pool.warned_limit)
 
 
 def _learning(ledger: TransactionContext, use: Use, pool: Pool) -> None:
@@ -152,6 +158,19 @@ def meter(ledger: TransactionContext, where: str) -> rate_limits.RateMeter:
     return unreadable.found(
         ledger, name, stored_values.METER, said, stored_values.full_meter(ledger.now)
     )
+
+
+def warned_until(ledger: TransactionContext, name: str) -> Ms:
+    """Until when a quota of a pool, a key or an account counts as nearly gone."""
+    text = ledger.tx.note(f"warned:{name}")
+    if not text:
+        return NO_TIME
+    found = stored_values.WARNED.read(text)
+    if isinstance(found, Unreadable) or (found and stored_values.cut_off(found.until, ledger.now)):
+        said = (name, "until when its quota is nearly gone", "it is for eight days")
+        careful = stored_values.Warned(ledger.now + LONGEST_QUOTA)
+        found = unreadable.found(ledger, f"warned:{name}", stored_values.WARNED, said, careful)
+    return Ms(found.until) if found else NO_TIME
 
 
 def foreign_counts(ledger: TransactionContext, pool: str) -> dict[tuple[str, str], tuple[int, int]]:
