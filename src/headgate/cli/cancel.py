@@ -93,7 +93,7 @@ def _cancel(gate: Gate, told: "_Told", grace: Seconds | None) -> None:
 
 def _confirmed(work: Sequence[SelectedWork]) -> bool:
     """Show on a terminal what would be cancelled, and ask; elsewhere nobody is there to ask."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not terminal.somebody_is_there():
         return True
     states = Counter(one.state for one in work)
     parts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
@@ -105,8 +105,7 @@ def _confirmed(work: Sequence[SelectedWork]) -> bool:
     if len(work) > _SHOWN:
         lines.append(f"… and {len(work) - _SHOWN} more")
     print("\n".join(lines), file=sys.stderr)
-    print(f"headgate: cancel {len(work)} ({parts})? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+    return terminal.agrees(f"cancel {len(work)} ({parts})?")
 
 
 class _Told:

@@ -1,5 +1,8 @@
 """Write a configuration file to start from; as it stands, it changes nothing.
 
+On a terminal one question is asked if an agent is installed whose requests could be seen only by
+opening its connections on this machine: whether that is wanted. --meter answers it beforehand.
+
 With --service, write a service instead that runs `headgate up` with the same --store and --config:
 a systemd user unit, or a launchd agent on macOS. Agents go on when it is stopped or restarted.
 """
@@ -13,9 +16,12 @@ from headgate.cli.shared.open_gate import say
 from headgate.cli.shared.service_files import KINDS, make, this_headgate, usual
 from headgate.config import default_path
 from headgate.config.file import NO_HOME
-from headgate.config.template import TEMPLATE
+from headgate.config.template import TEMPLATE, with_meter
+from headgate.core.agents.meters import METERS
 from headgate.errors import UsageError
 from headgate.store.urls import has_password
+
+_AGAIN = "headgate init --force"
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -29,6 +35,9 @@ def arguments(parser: ArgumentParser) -> None:
         choices=KINDS,
         help="write a service; by default the kind that this machine has",
     )
+    parser.add_argument(
+        "--meter", choices=METERS, help="how agents are counted and watched (docs/wire.md)"
+    )
     parser.add_argument("--print", action="store_true", help="print it, and write nothing")
 
 
@@ -37,12 +46,40 @@ def run(args: Namespace) -> int:
     if args.service is not None:
         return _service(args)
     if args.print:
-        print(TEMPLATE, end="", flush=True)
+        print(with_meter(args.meter) if args.meter else TEMPLATE, end="", flush=True)
         return 0
     path = _path(args.path or args.config_file or os.environ.get("HEADGATE_CONFIG"))
-    _put(path, TEMPLATE, force=args.force, again="headgate init --force")
-    say("written; every line of it is a default, so nothing changes until you edit it")
+    _refuse_taken(path, force=args.force, again=_AGAIN)
+    meter = args.meter or _asked()
+    text = with_meter(meter) if meter else TEMPLATE
+    _put(path, text, force=args.force, again=_AGAIN)
+    if meter:
+        say(f'written; meter = "{meter}", and every other line of it is a default')
+    else:
+        say("written; every line of it is a default, so nothing changes until you edit it")
     return 0
+
+
+def _asked() -> str:
+    """The meter that a person wants, if there is somebody to ask and something to ask about."""
+    if not terminal.somebody_is_there():
+        return ""
+    from headgate.gate import Gate
+    from headgate.store.memory import MemoryStore
+    from headgate.wire.plan_meter import plan_installed
+
+    with Gate(MemoryStore()) as gate:
+        closed = [name for name, plan in plan_installed(gate, os.environ) if plan.choice.hint]
+    if not closed:
+        return ""
+    names = " and ".join(filter(None, (", ".join(closed[:-1]), closed[-1])))
+    say(
+        f"{names} cannot be sent elsewhere without a change in what is asked. To see the requests "
+        "all the same, headgate would open the connections to the provider on this machine, with "
+        "certificates that only this agent trusts, for one run each (docs/wire.md, The tap). It "
+        "keeps nothing of what it sees. Without that, it judges by what is printed."
+    )
+    return "wire" if terminal.agrees(f"see the requests of {names}?") else ""
 
 
 def _service(args: Namespace) -> int:
@@ -72,6 +109,13 @@ def _options(store: str, config: str | None) -> list[str]:
     return [*options, f"--config={_path(config)}"] if config else options
 
 
+def _refuse_taken(path: Path, *, force: bool, again: str) -> None:
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name a file in it")
+    if path.exists() and not force:
+        raise UsageError(f"{path} is there already; to replace it: {again}")
+
+
 def _put(path: Path, text: str, *, force: bool, again: str) -> None:
     try:
         _write(path, text, force=force, again=again)
@@ -92,11 +136,7 @@ def _path(said: str | None) -> Path:
 
 def _write(path: Path, text: str, *, force: bool, again: str) -> None:
     """Write all of it or nothing, and over nothing that is there unless forced."""
-    taken = UsageError(f"{path} is there already; to replace it: {again}")
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder; name a file in it")
-    if path.exists() and not force:
-        raise taken
+    _refuse_taken(path, force=force, again=again)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -111,7 +151,8 @@ def _write(path: Path, text: str, *, force: bool, again: str) -> None:
         else:
             _place(draft, path)
     except FileExistsError:
-        raise taken from None
+        _refuse_taken(path, force=force, again=again)
+        raise
     finally:
         draft.unlink(missing_ok=True)
 

@@ -92,3 +92,9 @@ TEMPLATE = """\
 # like = "claude"
 # programs = ["my-claude"]
 """
+_NO_METER = '# meter = "wire" '
+
+
+def with_meter(meter: str) -> str:
+    """The file for somebody who has said how agents are to be counted and watched."""
+    return TEMPLATE.replace(_NO_METER, f'meter = "{meter}"'.ljust(len(_NO_METER)), 1)

@@ -1,12 +1,9 @@
 """How the agents that are installed here would be counted and watched, and why so."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 from headgate.config.error_text import label
-from headgate.core.agents.find_profile import Profile
 from headgate.core.agents.meters import Meter
 from headgate.core.key_patterns import matches
 from headgate.core.urls import split_url
@@ -19,8 +16,8 @@ from headgate.gate.liveness.process_marks import carriers
 from headgate.store import open_store
 from headgate.store.memory import MemoryStore
 from headgate.wire.order import read_order
-from headgate.wire.plan_meter import plan_for
-from headgate.wire.point_agent import WirePlan, asked_meter, plan_wire
+from headgate.wire.plan_meter import plan_installed
+from headgate.wire.point_agent import WirePlan
 
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
@@ -29,7 +26,7 @@ def check(facts: Facts) -> list[Finding]:
     """Every agent on the PATH, where its requests go, and what ended ones have left behind."""
     try:
         with closing(_gate(facts)) as gate:
-            agents = list(_agents(facts, gate))
+            agents = list(plan_installed(gate, facts.environ))
             found = [one for agent in agents for one in _described(facts, gate, *agent)]
     except UsageError as error:  # a variable names a meter that there is not
         found, agents = [problem("meter_broken", str(error))], []
@@ -51,24 +48,6 @@ def _gate(facts: Facts) -> Gate:
         except HeadgateError:
             pass
     return Gate(MemoryStore(), config=config)
-
-
-def _agents(facts: Facts, gate: Gate) -> Iterator[tuple[str, WirePlan]]:
-    """The agents on the PATH, each with the meter that it gets if nobody says another."""
-    path = facts.environ.get("PATH", "")
-    for profile in gate.profiles():
-        names = [name for name in profile.programs if "/" not in name and "@" not in name]
-        program = next((name for name in names if shutil.which(name, path=path)), None)
-        if program is not None:
-            yield program, _plan(facts, gate, profile, program)
-
-
-def _plan(facts: Facts, gate: Gate, profile: Profile, program: str) -> WirePlan:
-    key = gate.key_of([program], facts.environ)
-    if gate.wire_folder is not None:
-        return plan_for(gate, [program], key, environment=facts.environ)
-    asked = asked_meter(gate, profile, key, None, facts.environ)
-    return plan_wire(asked, profile, [program], facts.environ, Path.cwd())
 
 
 def _described(facts: Facts, gate: Gate, program: str, plan: WirePlan) -> Iterator[Finding]:

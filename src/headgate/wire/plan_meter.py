@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from headgate.core.agents.meters import BASE_URL, TAP, AskedMeter, Meter
@@ -48,6 +48,24 @@ def plan_for(
     if plan.choice.way.way == TAP:  # loaded before anybody waits: files may be replaced meanwhile
         import headgate.wire.prepare_tap  # noqa: F401
     return plan
+
+
+def plan_installed(gate: Gate, environment: Mapping[str, str]) -> Iterator[tuple[str, WirePlan]]:
+    """The agents on the PATH, each with the meter that it gets if nobody says another."""
+    import shutil
+
+    for profile in gate.profiles():
+        names = [name for name in profile.programs if "/" not in name and "@" not in name]
+        path = environment.get("PATH", "")
+        program = next((name for name in names if shutil.which(name, path=path)), None)
+        if program is None:
+            continue
+        key = gate.key_of([program], environment)
+        if gate.wire_folder is not None:
+            yield program, plan_for(gate, [program], key, environment=environment)
+        else:  # no store has been made yet, where wires could be
+            asked = asked_meter(gate, profile, key, None, environment)
+            yield program, plan_wire(asked, profile, [program], environment, Path.cwd())
 
 
 def _why_not(plan: WirePlan) -> str:

@@ -200,3 +200,14 @@ def clock(at: Seconds) -> str:
     """A time as the people of this machine write it."""
     whole = int(min(max(at, 0.0), _LAST_SECOND))
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(whole))
+
+
+def somebody_is_there() -> bool:
+    """Whether a person can be asked something."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def agrees(question: str) -> bool:
+    """Ask a person; whatever is not yes is no."""
+    print(f"headgate: {question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
