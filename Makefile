@@ -15,7 +15,7 @@ PINS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench sim reference chaos soak clients pin clean
+.PHONY: help demo test lint format bench sim reference chaos soak clients peers pin clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) \
@@ -36,6 +36,14 @@ lint: $(VENV)/.dev ## check style, types and layers
 format: $(VENV)/.dev ## fix what a machine can fix
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
+
+peers: .peers/.installed ## install what benchmarks compare with: LiteLLM (0.7 GB)
+
+.peers/.installed:
+	@echo "Installing LiteLLM into .peers"
+	@$(PYTHON) -m venv .peers
+	@.peers/bin/python -m pip --disable-pip-version-check install --quiet "litellm[proxy]==1.106.2"
+	@touch $@
 
 bench: $(VENV)/.dev ## measure, as ratios to a baseline in the same run
 	$(BIN)/python bench/run.py $(ARGS)
@@ -63,7 +71,7 @@ pin: ## pin the newest versions that pyproject.toml allows
 	$(PYTHON) tools/pin.py
 
 clean: ## remove the environment, caches and build output
-	rm -rf $(VENV) $(CLIENTS) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(CLIENTS) .peers build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests tools bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # Two stamps, so that the demo fetches only what headgate runs on, and a second run fetches nothing.

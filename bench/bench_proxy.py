@@ -1,13 +1,18 @@
 """Streams through the proxy against streams without it: 50 connections, 20 events each.
 
 Upstream, proxy and load are a process each. What the proxy costs per stream is its own processor
-time, which other processes on the machine disturb less than the rate.
+time, which other processes on the machine disturb less than the rate. LiteLLM's proxy is the peer,
+where it is installed (`make peers`).
 """
 
 import json
+import os
+import socket
 import statistics
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -22,6 +27,16 @@ _ABOVE = {"wire": "", "requests": "<= 60 µs"}
 _SHARES = {"wire": ">= 0.9x", "requests": ">= 0.7x"}
 _Round = dict[str, tuple[float, float]]
 """Streams a second and processor time for one of them, by the way they went."""
+LITELLM = Path(__file__).parents[1] / ".peers" / "bin" / "litellm"
+_LITELLM = """
+model_list:
+  - model_name: claude-opus-4-6
+    litellm_params:
+      model: anthropic/claude-opus-4-6
+      api_base: http://127.0.0.1:{upstream}
+      api_key: none
+      max_parallel_requests: 1000
+"""
 LOADED = """
 import sys, time, resource
 import asyncio, ssl
@@ -36,12 +51,15 @@ print(took, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
 def measure(*, tiny: bool = False) -> Iterator[Figure]:
     """Rounds of direct and of each mode in turn; then one connection, for what it adds."""
     count, few, rounds = (60, 5, 1) if tiny else (20_000, 2_000, 5)
-    with folder(), ExitStack() as stack:
+    with folder() as here, ExitStack() as stack:
         upstream, _ = stack.enter_context(_running("upstream"))
         proxies = {mode: stack.enter_context(_running(mode, upstream)) for mode in MODES}
         for port, _ in proxies.values():
             _load(port, 50, count // 10)
-        yield from _rates([_round(upstream, proxies, count) for _ in range(rounds)])
+        found = [_round(upstream, proxies, count) for _ in range(rounds)]
+        yield from _rates(found)
+        if not tiny:
+            yield from _peer(here, upstream, proxies["requests"][0])
         for mode, (port, process) in proxies.items():
             yield from _latency(mode, _load(upstream, 1, few), _load(port, 1, few))
             size = process.memory_info().rss / 1e6
@@ -81,6 +99,63 @@ def _rates(rounds: list[_Round]) -> Iterator[Figure]:
         yield f"proxy, {mode}: processor time above bare", micro(more), _ABOVE[mode]
         share = statistics.median(one[mode][0] / one["bare"][0] for one in rounds)
         yield f"proxy, {mode}: {rates[mode]:,.0f} streams/s", f"{share:.2f}x bare", _SHARES[mode]
+
+
+def _peer(here: Path, upstream: int, governed: int) -> Iterator[Figure]:
+    """LiteLLM's proxy, and ours again right after it."""
+    if not LITELLM.exists():
+        yield "  SKIPPED: LiteLLM is not installed (make peers)", "-", ""
+        return
+    with _litellm(here, upstream) as (port, process, started):
+        _load(port, 10, 20)
+        theirs = _load(port, 50, 300)["rate"]
+        size = sum(one.memory_info().rss for one in (process, *process.children(True))) / 1e6
+    ours = _load(governed, 50, 5_000)["rate"]
+    about = f"up after {started:.0f} s, {size:.0f} MB"
+    yield (
+        f"proxy, requests: {ours:,.0f} streams/s; LiteLLM {theirs:,.1f} ({about})",
+        f"{ours / theirs:,.0f}x LiteLLM",
+        ">= 100x",
+    )
+
+
+@contextmanager
+def _litellm(here: Path, upstream: int) -> Iterator[tuple[int, psutil.Process, float]]:
+    """Its port, its process, and how long it took to start; one worker, as ours is one process."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings, told = here / "litellm.yaml", here / "litellm.log"
+    settings.write_text(_LITELLM.format(upstream=upstream))
+    env = {
+        **os.environ,
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
+        "NO_PROXY": "127.0.0.1",
+    }
+    where = ("--host", "127.0.0.1", "--port", str(port), "--num_workers", "1")
+    begun = time.monotonic()
+    with (
+        told.open("wb") as log,
+        subprocess.Popen(
+            [LITELLM, "--config", settings, *where], env=env, stdout=log, stderr=log
+        ) as running,
+    ):
+        try:
+            while not _answers(f"http://127.0.0.1:{port}/health/liveliness"):
+                if running.poll() is not None or time.monotonic() - begun > 120:
+                    raise RuntimeError(f"LiteLLM did not start: {told.read_text()[-2000:]}")
+                time.sleep(0.2)
+            yield port, psutil.Process(running.pid), time.monotonic() - begun
+        finally:
+            running.terminate()
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - ours
+            return bool(answer.status == 200)
+    except OSError:
+        return False
 
 
 def _latency(mode: str, direct: dict[str, float], through: dict[str, float]) -> Iterator[Figure]:

@@ -43,6 +43,7 @@ LENGTH = sum(map(len, EVENTS))
 BODY = json.dumps(
     {
         "model": "claude-opus-4-6",
+        "max_tokens": 9,
         "stream": True,
         "messages": [{"role": "user", "content": "x" * 800}],
     }

@@ -10,6 +10,7 @@ from typing import Any
 from headgate.core.agents.meters import Meter
 from headgate.core.answers.signals import ACCEPTED, Signal
 from headgate.core.key_patterns import NO_KEY
+from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
 from headgate.core.urls import Url, split_url
 from headgate.core.wire.apis import provider_of
@@ -20,7 +21,6 @@ from headgate.proxy import (
     Decision,
     Exchange,
     Origin,
-    OutboundProxy,
     PassingExchange,
     Peer,
     Reply,
@@ -55,8 +55,11 @@ class WirePolicy:
         self._pools = PoolNews(gate, order.lease, order.key)
         self.records = RequestRecords(gate, order.lease)
         self._upstreams = {
-            name: url for name, text in order.upstreams.items() if (url := split_url(text))
+            f"/{name}".encode("latin-1"): url
+            for name, text in order.upstreams.items()
+            if (url := split_url(text))
         }
+        self._known: dict[bytes, _Upstream] = {}
         self._connection_owner = ConnectionOwner(order.mark)
         self._tap = tap
         by_request = order.meter == Meter.REQUESTS
@@ -76,7 +79,7 @@ class WirePolicy:
         else:
             to = self._destination(head)
         if to is None:
-            known = ", ".join(f"/{name}" for name in self._upstreams) or "nothing"
+            known = ", ".join(name.decode("latin-1") for name in self._upstreams) or "nothing"
             return _Refused(404, f"headgate forwards {known} here, and nothing else\n".encode())
         if self._admission is not None:
             return AdmittedExchange(self, head, client, to, admission=self._admission)
@@ -96,22 +99,21 @@ class WirePolicy:
 
     def _destination(self, head: RequestHead) -> Destination | None:
         """Where a request goes: the first part of its path names the upstream."""
-        name, slash, rest = head.target.removeprefix(b"/").partition(b"/")
-        name, question, query = name.partition(b"?")
-        url = self._upstreams.get(name.decode("latin-1"))
-        if url is None or not head.target.startswith(b"/"):
+        where, question, query = head.target.partition(b"?")
+        slash = where.find(b"/", 1)
+        name, path = (where, b"") if slash < 0 else (where[:slash], where[slash:])
+        if name not in self._upstreams:
             return None
-        path = (
-            f"{slash.decode()}{rest.decode('latin-1')}{question.decode()}{query.decode('latin-1')}"
-        )
-        target = url.target.rstrip("/") + path or "/"
-        provider = provider_of(url.host) or self._order.key.partition("/")[0]
-        route = Route(
-            Origin(url.scheme, url.host, url.port),
-            target=target.encode("latin-1"),
-            proxy=_proxy(url),
-        )
-        return Destination(route, provider or name.decode("latin-1"), path or "/")
+        found = self._known.get(name) or self._look_up(name)
+        path += question + query
+        route = found.route._replace(target=found.prefix + path or b"/")
+        return Destination(route, found.provider, path.decode("latin-1") or "/")
+
+    def _look_up(self, name: bytes) -> "_Upstream":
+        """An upstream, and which proxy is asked on the way there; UnusableProxyError if none is."""
+        known = _upstream(name.decode("latin-1"), self._upstreams[name], self._order.key)
+        self._known[name] = known
+        return known
 
     # What exchanges tell.
 
@@ -168,7 +170,7 @@ class WirePolicy:
         self.records.ended(exchange, record)
         self.heard()
         if record.key != NO_KEY:
-            self._tell({"ended": record._asdict() | {"usage": list(record.usage)}})
+            self._tell({"ended": record.calls_tool})
         if record.calls_tool:  # the next request shows that the tool is done: it is told at once
             self._next_heard = time.monotonic()
 
@@ -183,7 +185,18 @@ class _Refused(PassingExchange):
         return self._reply
 
 
-def _proxy(url: Url) -> OutboundProxy | None:
-    """The user's own proxy on the way to an upstream."""
+class _Upstream(NamedTuple):
+    """Where requests go whose path begins with a name."""
+
+    route: Route
+    prefix: bytes
+    """What its own path begins with."""
+    provider: str
+
+
+def _upstream(name: str, url: Url, key: str) -> _Upstream:
     names = ("http_proxy", "HTTP_PROXY") if url.scheme == "http" else ("https_proxy", "HTTPS_PROXY")
-    return outbound_proxy(os.environ, url.host, (*names, "all_proxy", "ALL_PROXY"))
+    proxy = outbound_proxy(os.environ, url.host, (*names, "all_proxy", "ALL_PROXY"))
+    provider = provider_of(url.host) or key.partition("/")[0] or name.removeprefix("/")
+    route = Route(Origin(url.scheme, url.host, url.port), proxy=proxy)
+    return _Upstream(route, url.target.rstrip("/").encode("latin-1"), provider)

@@ -90,6 +90,6 @@ def hear_wire(wire: Wire | None, watch: AgentWatch, now: Ms) -> None:
             wait = Ms(retry_after) if isinstance(retry_after, int) else None
             watch.request_refused(Signal(str(news["refused"]), wait), now, str(news.get("key", "")))
         elif "ended" in news:
-            watch.request_ended(now, calls_tool=bool(news["ended"].get("calls_tool")))
+            watch.request_ended(now, calls_tool=news["ended"] is True)
         elif "heard" in news:
             watch.request_begun(now)

@@ -60,8 +60,10 @@ class RequestBody:
 
     def so_far(self) -> BodyFields:
         """What has been told up to now. Only a body that names something twice takes it back."""
-        scan = self._scanned()
-        return _fields(scan.found()) if self._decoder.readable else NOTHING
+        if not self._decoder.readable:
+            return NOTHING
+        whole = _parsed(bytes(self._kept)) if self._scan is None else None
+        return _fields(self._scanned().found()) if whole is None else whole
 
     def end(self) -> BodyFields:
         """What the body tells, now that it is complete; nothing if it is not what it should be."""
@@ -92,11 +94,16 @@ def read_body(body: bytes) -> BodyFields:
         scan = JsonFields(_WANTED)
         scan.feed(body)
         return _fields(scan.found()) if scan.is_whole() else NOTHING
+    return _parsed(body) or NOTHING
+
+
+def _parsed(body: bytes) -> BodyFields | None:
+    """What a small body tells; None if it is not whole, or no JSON."""
     try:
         document = json.loads(body.removeprefix(_BOM).decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
-        return NOTHING
-    return _fields(_wanted(document)) if isinstance(document, dict) else NOTHING
+        return None
+    return _fields(_wanted(document)) if isinstance(document, dict) else None
 
 
 def _wanted(document: Mapping[str, object]) -> Mapping[Path, object]:
