@@ -21,8 +21,8 @@ import psutil
 from common import Figure, folder, micro
 
 PARTS = Path(__file__).parent / "proxy_parts.py"
-MODES = ("bare", "wire", "requests")
-"""Ways to forward: with nothing in the way, read, and with a seat for each request."""
+MODES = ("aiohttp", "bare", "wire", "requests")
+"""Ways to forward: aiohttp's parts, ours with nothing in the way, read, and with a seat each."""
 _ABOVE = {"wire": "", "requests": "<= 60 µs"}
 _SHARES = {"wire": ">= 0.9x", "requests": ">= 0.7x"}
 _Round = dict[str, tuple[float, float]]
@@ -83,10 +83,16 @@ def _rates(rounds: list[_Round]) -> Iterator[Figure]:
     rates = {way: statistics.median(one[way][0] for one in rounds) for way in rounds[0]}
     yield (
         f"proxy: {rates['direct']:,.0f} streams/s direct, {rates['bare']:,.0f} bare",
-        f"{statistics.median(one['bare'][0] / one['direct'][0] for one in rounds):.2f}x",
+        f"{_share(rounds, 'bare', 'direct'):.2f}x",
         "",
     )
-    for mode in MODES:
+    for mode in ("wire", "requests"):
+        yield (
+            f"proxy, {mode}: {rates[mode]:,.0f} streams/s, bare aiohttp {rates['aiohttp']:,.0f}",
+            f"{_share(rounds, mode, 'aiohttp'):.1f}x",
+            "",
+        )
+    for mode in MODES[1:]:
         cost = statistics.median(one[mode][1] for one in rounds)
         yield (
             f"proxy, {mode}: processor time for one stream",
@@ -97,8 +103,12 @@ def _rates(rounds: list[_Round]) -> Iterator[Figure]:
             continue
         more = statistics.median(one[mode][1] - one["bare"][1] for one in rounds)
         yield f"proxy, {mode}: processor time above bare", micro(more), _ABOVE[mode]
-        share = statistics.median(one[mode][0] / one["bare"][0] for one in rounds)
-        yield f"proxy, {mode}: {rates[mode]:,.0f} streams/s", f"{share:.2f}x bare", _SHARES[mode]
+        share = f"{_share(rounds, mode, 'bare'):.2f}x bare"
+        yield f"proxy, {mode}: {rates[mode]:,.0f} streams/s", share, _SHARES[mode]
+
+
+def _share(rounds: list[_Round], mode: str, other: str) -> float:
+    return statistics.median(one[mode][0] / one[other][0] for one in rounds)
 
 
 def _peer(here: Path, upstream: int, governed: int) -> Iterator[Figure]:

@@ -1,6 +1,7 @@
 """The processes around a proxy that is measured: an instant upstream, the load, and the proxies.
 
     proxy_parts.py upstream                    answers each request with a stream of 20 events
+    proxy_parts.py aiohttp UPSTREAM            aiohttp's server and client, with nothing in the way
     proxy_parts.py bare UPSTREAM               the engine, with a policy that passes everything
     proxy_parts.py wire UPSTREAM               the policy of the meter `wire`
     proxy_parts.py requests UPSTREAM           a seat for each request, in a durable store
@@ -150,6 +151,37 @@ async def upstream() -> None:
     await server.serve_forever()
 
 
+async def aiohttp_proxy(port: int) -> None:
+    """Forward until ended, as a proxy of the usual parts does it."""
+    from aiohttp import ClientSession, TCPConnector, web
+
+    hops = {"host", "connection", "transfer-encoding", "content-length"}
+
+    async def forward(request: web.Request) -> web.StreamResponse:
+        headers = {n: v for n, v in request.headers.items() if n.lower() not in hops}
+        url = f"http://{HOST}:{port}{request.raw_path}"
+        async with session.request(
+            request.method, url, headers=headers, data=await request.read()
+        ) as answer:
+            kept = {n: v for n, v in answer.headers.items() if n.lower() not in hops}
+            response = web.StreamResponse(status=answer.status, headers=kept)
+            await response.prepare(request)
+            async for piece in answer.content.iter_any():
+                await response.write(piece)
+            await response.write_eof()
+            return response
+
+    async with ClientSession(connector=TCPConnector(limit=0), auto_decompress=False) as session:
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", forward)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        site = web.TCPSite(runner, HOST, 0, backlog=1024)
+        await site.start()
+        print(runner.addresses[0][1], flush=True)
+        await asyncio.Event().wait()
+
+
 async def bare(port: int) -> None:
     """Forward until ended, with nothing in the way."""
     from headgate.proxy import (
@@ -225,6 +257,7 @@ if __name__ == "__main__":
     parts = {
         "load": load,
         "upstream": upstream,
+        "aiohttp": aiohttp_proxy,
         "bare": bare,
         "wire": partial(governed, "wire"),
         "requests": partial(governed, "requests"),
