@@ -94,7 +94,10 @@ def test_an_agent_that_only_retries_is_a_zombie() -> None:
     assert watch.verdict(Ms(99_999)) is None
     verdict = watch.verdict(Ms(100_000))
     assert verdict == WatchVerdict(
-        "rate_limited", "upstream refused it (rate-limited), and no progress for 1m30s", park=True
+        "rate_limited",
+        "upstream refused it (rate-limited), and no progress for 1m30s",
+        park=True,
+        not_before=Ms(5_000),
     )
     assert watch.due(Ms(100_000)) == 100_000
 

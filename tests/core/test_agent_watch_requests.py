@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headgate.config import load
 from headgate.config.profiles import all_profiles
-from headgate.core.agents.agent_watch import AgentWatch, RunLimits, WatchVerdict
+from headgate.core.agents.agent_watch import AgentWatch, RequestEnd, RunLimits, WatchVerdict
 from headgate.core.agents.find_profile import GENERIC
 from headgate.core.answers.builtin_rules import BUILTIN as RULES
 from headgate.core.answers.signals import CONCURRENCY, QUOTA, RATE, Signal
@@ -24,6 +24,10 @@ PRINTED = json.dumps(
     {"type": "system", "subtype": "api_retry", "error_status": 429, "error": "rate_limit"}
 )
 REFUSED = Signal(RATE)
+OWN = "anthropic/claude-opus-4-6"
+SERVED = RequestEnd(OWN, 200, served=True)
+TOOL = SERVED._replace(tools=("Bash#1",))
+FAILED = RequestEnd(OWN, 500, served=False)
 
 
 def watch(limits: RunLimits = PATIENT, name: str = "claude") -> AgentWatch:
@@ -43,7 +47,7 @@ def test_without_a_request_a_byte_or_a_line_it_is_stale() -> None:
     it.request_begun(Ms(30_000))
     assert it.due(Ms(30_000)) == 90_000
     it.request_begun(Ms(80_000))  # a part of an answer passes
-    it.request_ended(Ms(85_000), calls_tool=False)
+    it.request_ended(Ms(85_000), SERVED, in_tool=False)
     it.feed("a line", Ms(100_000), WALL)
     assert it.due(Ms(100_000)) == 160_000
     assert it.verdict(Ms(159_999)) is None
@@ -66,7 +70,7 @@ def test_a_long_tool_is_no_stall() -> None:
     it = watch(STALE)
     it.request_begun(Ms(10_000))
     it.request_accepted(Ms(11_000))
-    it.request_ended(Ms(20_000), calls_tool=True)
+    it.request_ended(Ms(20_000), TOOL, in_tool=True)
     assert it.due(Ms(20_000)) is None
     assert it.verdict(Ms(7_200_000)) is None
     it.request_begun(Ms(7_200_000))  # the tool is done, and its outcome on its way
@@ -78,9 +82,9 @@ def test_an_answer_without_a_tool_is_no_excuse() -> None:
     """An agent that has its answer and then does nothing is stale."""
     it = watch(STALE)
     it.request_begun(Ms(10_000))
-    it.request_ended(Ms(20_000), calls_tool=True)
+    it.request_ended(Ms(20_000), TOOL, in_tool=True)
     it.request_begun(Ms(25_000))
-    it.request_ended(Ms(30_000), calls_tool=False)
+    it.request_ended(Ms(30_000), SERVED, in_tool=False)
     assert code(it.verdict(Ms(89_999))) == ""
     assert code(it.verdict(Ms(90_000))) == "stale"
 
@@ -89,9 +93,65 @@ def test_a_tool_does_not_excuse_from_max_runtime() -> None:
     """Only the silence is excused."""
     it = watch(RunLimits(stale_after=MINUTE, max_runtime=Ms(10 * MINUTE)))
     it.request_begun(Ms(10_000))
-    it.request_ended(Ms(20_000), calls_tool=True)
+    it.request_ended(Ms(20_000), TOOL, in_tool=True)
     assert it.due(Ms(20_000)) == 601_000
     assert code(it.verdict(Ms(601_000))) == "max_runtime"
+
+
+@pytest.mark.parametrize("status", [500, 401, 200, 0])
+def test_who_only_asks_in_vain_is_stale(status: int) -> None:
+    """Errors, broken answers and none at all are no progress, however often it asks."""
+    it = watch(STALE)
+    for now in range(10_000, 70_000, 5_000):
+        it.request_begun(Ms(now))
+        it.feed("Retrying...", Ms(now), WALL)
+        it.request_ended(Ms(now), FAILED._replace(status=status), in_tool=False)
+    assert it.verdict(Ms(69_999)) is None
+    assert it.due(Ms(69_999)) == 70_000
+    said = it.verdict(Ms(70_000))
+    assert code(said) == "stale"
+    assert said is not None
+    assert "it asked in vain for 1m: 12 requests failed" in said.text
+    assert (f"the last with {status}" in said.text) == (status >= 400)
+
+
+def test_two_failures_are_no_stall() -> None:
+    """A request that was answered with an error, and one more, say little; a success clears it."""
+    it = watch(STALE)
+    for now in (10_000, 60_000):
+        it.request_ended(Ms(now), FAILED, in_tool=False)
+    assert it.verdict(Ms(119_000)) is None
+    it.request_ended(Ms(119_000), FAILED, in_tool=False)
+    assert code(it.verdict(Ms(119_000))) == "stale"
+    it.request_ended(Ms(119_500), SERVED, in_tool=False)
+    assert it.verdict(Ms(119_500)) is None
+
+
+def test_a_helper_that_is_served_is_no_progress() -> None:
+    """Titles are written by another model, while the agent's own asks in vain."""
+    it = AgentWatch(GENERIC, STALE, RULES, "anthropic", BEGAN, own_key=OWN)
+    for now in range(10_000, 80_000, 5_000):
+        it.request_ended(Ms(now), FAILED, in_tool=False)
+        it.request_ended(Ms(now), SERVED._replace(key="anthropic/claude-haiku-4"), in_tool=False)
+    assert code(it.verdict(Ms(80_000))) == "stale"
+
+
+def test_tool_calls_are_counted_from_answers() -> None:
+    """The same call in a row, and all of them; what is printed of them counts no more."""
+    it = watch(RunLimits(same_tool_calls=3, max_tool_calls=5), name="claude")
+    line = (
+        '{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash","input":{}}]}}'
+    )
+    it.request_begun(Ms(2_000))
+    for _ in range(9):
+        it.feed(line, Ms(3_000), WALL)
+    for call in ("a#1", "a#1", "b#2"):
+        it.request_ended(Ms(4_000), SERVED._replace(tools=(call,)), in_tool=True)
+    assert (it.tool_calls, it.verdict(Ms(4_000))) == (3, None)
+    it.request_ended(Ms(5_000), SERVED._replace(tools=("b#2", "b#2")), in_tool=True)
+    assert code(it.verdict(Ms(5_000))) == "tool_loop"
+    it.request_ended(Ms(6_000), SERVED._replace(tools=("c#3",)), in_tool=True)
+    assert code(it.verdict(Ms(6_000))) == "tool_calls"
 
 
 # Refusals.
@@ -103,7 +163,7 @@ def test_who_retries_in_vain_is_parked_after_its_patience() -> None:
     for now in range(10_000, 100_000, 5_000):
         it.request_begun(Ms(now))
         it.request_refused(REFUSED, Ms(now))
-        it.request_ended(Ms(now), calls_tool=False)
+        it.request_ended(Ms(now), FAILED, in_tool=False)
     assert it.verdict(Ms(99_999)) is None
     assert it.verdict(Ms(100_000)) == WatchVerdict(
         "rate_limited", "upstream refused it (rate-limited), and no progress for 1m30s", park=True
@@ -198,7 +258,7 @@ def test_its_session_and_its_end_are_still_read() -> None:
     assert (it.session, it.finished) == ("s-1", True)
 
 
-KINDS = ("begun", "accepted", "refused", "long", "ended", "tool", "line", "printed")
+KINDS = ("begun", "accepted", "refused", "long", "ended", "failed", "tool", "line", "printed")
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(KINDS),
@@ -223,8 +283,12 @@ def test_nothing_is_due_before_the_verdict(steps: list[tuple[str, int]]) -> None
                 it.request_refused(REFUSED, now)
             case "long":
                 it.request_refused(Signal(QUOTA, Ms(10**7)), now)
-            case "ended" | "tool":
-                it.request_ended(now, calls_tool=what == "tool")
+            case "ended":
+                it.request_ended(now, SERVED, in_tool=False)
+            case "failed":
+                it.request_ended(now, FAILED, in_tool=False)
+            case "tool":
+                it.request_ended(now, TOOL, in_tool=True)
             case _:
                 it.feed(PRINTED if what == "printed" else "a line", now, WALL)
         due = it.due(now)

@@ -258,3 +258,25 @@ async def test_an_answer_that_comes_before_the_request_has_ended() -> None:
         assert await reader.read() == b""
         assert await it.policy.exchanges[0].end() is End.COMPLETE
     server.close()
+
+
+@asynchronous
+async def test_a_refusal_of_an_upload_that_nobody_reads() -> None:
+    """Upstream answers after the head and is gone: its answer counts, not that sending failed."""
+    refusal = b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(refusal)
+        writer.close()  # with much unread, so that the kernel says so with a reset
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with world() as it:
+        it.policy.origin = it.policy.origin._replace(port=server.sockets[0].getsockname()[1])
+        for _ in range(20):
+            async with it.client() as (reader, writer):
+                head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n"
+                writer.write(head + b"x" * 3_000_000)
+                got = await read_answer(reader)
+                assert (got.status, got.body) == (413, b"big")
+    server.close()

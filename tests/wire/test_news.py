@@ -25,6 +25,9 @@ class Asked:
 
     counts = True
 
+    def __init__(self, conversation: str = "") -> None:
+        self.conversation = conversation
+
 
 class Told:
     """Stands where a runner's side of the wire is: hands on what the policy told, as it came."""
@@ -52,8 +55,8 @@ class Told:
         found, self._news = self._news, []
         return found
 
-    def ask(self) -> WireExchange:
-        exchange = cast("WireExchange", Asked())
+    def ask(self, conversation: str = "") -> WireExchange:
+        exchange = cast("WireExchange", Asked(conversation))
         self.policy.begun(exchange)
         return exchange
 
@@ -64,12 +67,31 @@ def test_a_request_that_follows_a_tool_is_told_at_once(box: Box) -> None:
     async def test() -> None:
         told = Told(box)
         watch = AgentWatch(GENERIC, RunLimits(stale_after=Ms(60_000)), (), "", Ms(0))
-        told.policy.ended(told.ask(), ENDED._replace(calls_tool=True))
+        told.policy.ended(told.ask(), ENDED._replace(tools=("Bash#1",)))
         hear_wire(cast("Wire", told), watch, Ms(1_000))
         assert watch.verdict(Ms(900_000)) is None
         told.ask()
         hear_wire(cast("Wire", told), watch, Ms(2_000))
         assert watch.due(Ms(2_000)) == 62_000
+
+    asyncio.run(test())
+
+
+def test_another_request_beside_a_tool_changes_nothing(box: Box) -> None:
+    """A title that is written meanwhile is another conversation, or was asked for before."""
+
+    async def test() -> None:
+        told = Told(box)
+        watch = AgentWatch(GENERIC, RunLimits(stale_after=Ms(60_000)), (), "", Ms(0))
+        before, main = told.ask("main"), told.ask("main")
+        told.policy.ended(main, ENDED._replace(tools=("Bash#1",), conversation="main"))
+        told.policy.ended(before, ENDED._replace(conversation="main"))
+        told.policy.ended(told.ask("title"), ENDED._replace(conversation="title"))
+        hear_wire(cast("Wire", told), watch, Ms(1_000))
+        assert watch.verdict(Ms(900_000)) is None
+        told.ask("main")
+        hear_wire(cast("Wire", told), watch, Ms(900_000))
+        assert watch.due(Ms(900_000)) == 960_000
 
     asyncio.run(test())
 

@@ -200,7 +200,7 @@ def test_sums_of_a_job_are_those_of_all_attempts(box: Box) -> None:
     found = json.loads(box.headgate("why", "--json", id))
     assert (found["state"], found["attempts"]) == ("done", 2)
     assert (found["metered"]["meter"], found["metered"]["requests"]) == ("wire", 2)
-    assert found["metered"]["reason"] == "HEADGATE_METER says so"
+    assert found["metered"]["reason"] == "--meter says so"
     assert len(found["metered"]["last_requests"]) == 2
 
 
@@ -229,6 +229,8 @@ def test_a_flood_is_summed_and_not_listed(box: Box) -> None:
 
 class Asked:
     """A request that a model works for."""
+
+    conversation = ""
 
     counts = True
 

@@ -40,6 +40,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Wait, run, and end with the program's own code."""
+    from headgate.core.agents.meters import Meter
     from headgate.runner import Program, run_program
     from headgate.runner.program_under_lease import CANNOT_START
     from headgate.wire.plan_meter import plan_for, queue_timeout
@@ -52,6 +53,8 @@ def run(args: Namespace) -> int:
     grace = gate.grace if args.grace is None else seconds(parse_duration(args.grace, "grace"))
     key = args.model or gate.key_of(argv, os.environ)
     plan = plan_for(gate, argv, key, said=args.meter)
+    if args.queue_timeout and plan.meter is not Meter.REQUESTS:
+        say(f"--queue-timeout is for --meter requests; this has the meter {plan.meter}")
     program = Program(
         argv,
         key=key,

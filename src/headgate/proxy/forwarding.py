@@ -269,6 +269,9 @@ class Forwarding:
             case TryAgain() if self._upload.resendable and not upstream.raw:
                 self._leave_upstream()
                 self._begin()
+            case TryAgain() if self.started:  # its error has no place in what has begun
+                words = f"{self._who} refused it, and it cannot be sent again."
+                self._reset(End.UPSTREAM_FAILED, words)
             case PassOn() | TryAgain():
                 self._pass_on(upstream)
             case Reply():

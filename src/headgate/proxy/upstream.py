@@ -5,7 +5,9 @@ body's bytes, and whether that was the end. So an answer that arrives in one pie
 """
 
 import asyncio
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 import httptools
@@ -171,6 +173,8 @@ class UpstreamConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell whoever waits for an answer, unless this was its end."""
+        if exc is not None and not self.raw:
+            self._read_the_rest()
         self.transport = None
         self._parser = None
         if self.lost is not None:
@@ -183,6 +187,24 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             receiver.answer_arrived(b"", ended=True)
         else:
             receiver.upstream_lost(exc)
+
+    def _read_the_rest(self) -> None:
+        """Read what upstream had sent before sending to it failed.
+
+        An upload may be refused before it was read, as too large for example, and the transport
+        gives up with the first byte that cannot be sent. The kernel still has the answer. What is
+        inside TLS is lost, because there the transport has ended already.
+        """
+        transport = self.transport
+        if transport is None or transport.get_extra_info("sslcontext") is not None:
+            return
+        fd = transport.get_extra_info("socket").fileno()
+        with suppress(OSError):
+            while self.receiver is not None and fd >= 0:
+                count = os.readv(fd, [READ_BUFFER])
+                if not count:
+                    return
+                self.buffer_updated(count)
 
     def pause_writing(self) -> None:
         """Upstream is slower than the client."""

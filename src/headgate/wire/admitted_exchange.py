@@ -106,6 +106,7 @@ class AdmittedExchange(WireExchange):
             return _NO_WEBSOCKET
         if not self._tries:
             self._read(body, complete=complete)
+        self._resendable = complete
         self._tries += 1
         return self._to.route if self._key == NO_KEY else self._admitted()
 
@@ -202,7 +203,7 @@ class AdmittedExchange(WireExchange):
         if head.status < 400:
             self._owner.accepted(self._key)
             self._admission.late_calls.add(self, _TELL_AFTER, self._tell_accepted)
-            return PASS_ON
+            return self._began_well(headers)
         read = Answer(about)
         read.feed(body)
         signal = read.signal(Seconds(time.time()), self._owner.rules)
@@ -211,7 +212,8 @@ class AdmittedExchange(WireExchange):
         self._refused(signal)
         lease.release(completed=False)
         self._lease = None
-        if self._may_ask_again(signal):
+        final = headers.get("x-should-retry", "").strip().lower() == "false"
+        if not final and self._may_ask_again(signal):
             return self._ask_again()
         self._owner.passed_on(self._key, signal)
         return self._pass_on(body)
@@ -237,7 +239,7 @@ class AdmittedExchange(WireExchange):
         if timeout is not None:
             left = min(left, self._began + timeout - time.monotonic())
         wait = seconds(signal.retry_after) if signal.retry_after is not None else 0.0
-        return self._tries < _MOST_TRIES and wait <= left and left > 0
+        return self._resendable and self._tries < _MOST_TRIES and wait <= left and left > 0
 
     async def _ask_again(self) -> Verdict:
         pause = min(_FIRST_PAUSE * 2 ** (self._tries - 1), _LONGEST_PAUSE)
@@ -268,6 +270,6 @@ class AdmittedExchange(WireExchange):
         untold = self._admission.late_calls.discard(self)
         if lease is not None:
             lease.release(completed=served, accepted=untold)
-        if served and self._key != NO_KEY:
-            self._admission.turns.answered(self._turn, calls_tool=self._calls_tool)
+        if self._key != NO_KEY and (served or how is End.CLIENT_GONE):
+            self._admission.turns.answered(self._turn, calls_tool=served and bool(self.tools))
         super().ended(how, words)

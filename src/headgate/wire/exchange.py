@@ -8,16 +8,17 @@ protocol's last event is passed on as a broken connection, never as a clean end.
 import asyncio
 import random
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 
 from headgate.core.answers.signals import REFUSALS, Signal
 from headgate.core.key_patterns import NO_KEY
 from headgate.core.times import Seconds, seconds
 from headgate.core.wire.answer import Answer, AnswerHead
 from headgate.core.wire.answer_events import Outcome
-from headgate.core.wire.apis import Api, key_of, plain_headers, read_head
+from headgate.core.wire.apis import key_of, plain_headers, read_head
 from headgate.core.wire.keepalive import keepalive, silence
 from headgate.core.wire.request_body import RequestBody
+from headgate.core.wire.task_identity import task_of
 from headgate.core.wire.token_usage import NO_USAGE
 from headgate.core.wire.upstream_errors import error_event
 from headgate.proxy import (
@@ -46,17 +47,10 @@ _PLAINLY = ((b"accept-encoding", b"identity"),)
 _MOST_TRIES = 6
 _LONGEST_WAIT = Seconds(60)
 """No refusal is waited out for longer."""
+_SPREAD = Seconds(0.5)
+"""Within at least so long, those who were refused together ask again."""
 _FIRST_WAIT = Seconds(2)
 """After a refusal that does not say for how long; it doubles each time."""
-
-
-_TOOL_MARKS = {
-    Api.MESSAGES: b'"tool_use"',
-    Api.CHAT: b'"tool_calls"',
-    Api.RESPONSES: b"_call",
-    Api.GEMINI: b'"functionCall"',
-}
-"""What an answer has in it that has the agent call a tool."""
 
 
 class WireExchange:
@@ -86,8 +80,8 @@ class WireExchange:
         self._began = time.monotonic()
         self._waited = 0.0
         self._first_byte: float | None = None
-        self._tool_mark = _TOOL_MARKS.get(self._request.api, b"")
-        self._calls_tool = False
+        self.conversation = task_of(self._headers)
+        self._resendable = True
         owner.begun(self)
 
     @property
@@ -121,6 +115,7 @@ class WireExchange:
     def begin(self, body: bytes | bytearray, *, complete: bool) -> Decision | Awaitable[Decision]:
         """Send it where it would have gone."""
         self._tries += 1
+        self._resendable = complete
         if self._tries == 1 and self._body is not None:
             self._body.feed(bytes(body))
         if self._client.started:  # what follows early headers cannot be compressed
@@ -157,18 +152,27 @@ class WireExchange:
         self._owner.told(key, headers)
         if head.status < 400:
             self._owner.accepted(key)
-            return PASS_ON
+            return self._began_well(headers)
         read = Answer(AnswerHead(head.status, headers, self._request.api, self._provider))
         read.feed(body)
         signal = read.signal(Seconds(time.time()), self._owner.rules)
         if signal is None or signal.kind not in REFUSALS:
             return self._pass_on(body)
         self._refused(signal)
-        wait = self._waits(signal)
+        final = headers.get("x-should-retry", "").strip().lower() == "false"
+        wait = None if final else self._waits(signal)
         if wait is None:
             self._owner.passed_on(key, signal)
             return self._pass_on(body)
         return self._hold(wait)
+
+    def _began_well(self, headers: Mapping[str, str]) -> Verdict:
+        """Pass the answer on; one that is no stream has no place in a stream that has begun."""
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if self._client.started and kind != "text/event-stream":
+            words = b'{"error": {"message": "upstream answered without a stream"}}'
+            return Reply(200, (), error_event(self._request.api, 502, words))
+        return PASS_ON
 
     def _refused(self, signal: Signal) -> None:
         """Tell the pools that upstream said no."""
@@ -187,14 +191,17 @@ class WireExchange:
 
     def _waits(self, signal: Signal) -> Seconds | None:
         """For how long to wait before it is sent again; None if the agent is to see the refusal."""
+        if not self._resendable or self._tries >= _MOST_TRIES:
+            return None
         said = signal.retry_after
         wait = _FIRST_WAIT * 2 ** (self._tries - 1) if said is None else seconds(said)
-        wait *= 1 + random.random() / 10  # noqa: S311 - so that those who were refused together part
-        patience = min(self._owner.patience, _LONGEST_WAIT)
+        spread = max(wait / 10, _SPREAD)
+        wait += spread * random.random()  # noqa: S311 - so that those who were refused together part
+        patience = min(self._owner.patience, _LONGEST_WAIT) + spread
         if not self.streams:
             patience = min(patience, silence(self._headers.get("user-agent", "")))
         left = patience - (time.monotonic() - self._began)
-        return Seconds(wait) if self._tries < _MOST_TRIES and wait <= left else None
+        return Seconds(wait) if wait <= left else None
 
     async def _hold(self, wait: Seconds) -> Verdict:
         """Wait, keep the client waiting, and try again."""
@@ -222,8 +229,6 @@ class WireExchange:
         if self._web_socket is not None:
             self._web_socket.received(data)
             return
-        if self._tool_mark and self._tool_mark in data:
-            self._calls_tool = True
         if self._answer is not None and self._answer.feed(data):
             self._said()
 
@@ -238,6 +243,11 @@ class WireExchange:
                 self._refused(signal)
                 self._owner.passed_on(self.key, signal)
 
+    @property
+    def tools(self) -> list[str]:
+        """The tools that its answer has the agent call, as far as it has come."""
+        return self._answer.tool_calls() if self._answer is not None and self.counts else []
+
     def finished(self) -> bool:
         """Whether the answer is whole by its own protocol."""
         if self._answer is None or not self.counts or self._status >= 300:
@@ -246,7 +256,9 @@ class WireExchange:
 
     def ended(self, how: End, words: str) -> None:
         """Keep what is known of it."""
-        usage = self._answer.usage() if self._answer is not None else NO_USAGE
+        answer = self._answer
+        usage = answer.usage() if answer is not None else NO_USAGE
+        said = answer.events if answer is not None else None
         self._owner.ended(
             self,
             ExchangeRecord(
@@ -260,6 +272,8 @@ class WireExchange:
                 usage=usage,
                 tries=self._tries,
                 refused=self._refusals,
-                calls_tool=self._calls_tool,
+                tools=self.tools,
+                conversation=self.conversation,
+                failed=said is not None and said.failed,
             ),
         )

@@ -1,6 +1,6 @@
 """What exchanges tell their owner, and what they ask of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from headgate.core.answers.answer_rules import Rule
@@ -34,12 +34,24 @@ class ExchangeRecord(NamedTuple):
     tries: int = 1
     refused: int = 0
     """How often upstream refused it."""
-    calls_tool: bool = False
-    """Whether the agent was told to call a tool, as far as that could be seen."""
+    tools: Sequence[str] = ()
+    """The tools that the agent was told to call, as far as that could be seen."""
+    conversation: str = ""
+    """Which of the agent's conversations it belongs to, as its headers tell."""
+    failed: bool = False
+    """Whether an answer that began well said later that something went wrong."""
+
+    @property
+    def served(self) -> bool:
+        """Whether upstream did what it was asked for."""
+        return self.outcome == "complete" and self.status < 400 and not self.failed
 
 
 class RunningExchange(Protocol):
     """A request that is on its way."""
+
+    conversation: str
+    """Which of the agent's conversations it belongs to, as its headers tell."""
 
     @property
     def counts(self) -> bool:
@@ -69,6 +81,9 @@ class ExchangeOwner(Protocol):
 
     def passed_on(self, key: str, signal: Signal) -> None:
         """The agent is told of a refusal."""
+
+    def answered(self, key: str, status: int, *, tools: Sequence[str], served: bool) -> None:
+        """An answer is over that is no exchange of its own, as in a WebSocket."""
 
     def ended(self, exchange: RunningExchange, record: ExchangeRecord) -> None:
         """A request is over."""

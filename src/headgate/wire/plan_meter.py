@@ -9,6 +9,7 @@ from headgate.core.agents.meters import BASE_URL, TAP, AskedMeter, Meter
 from headgate.core.agents.replaced_variables import put_back
 from headgate.core.quantities import parse_duration
 from headgate.core.times import Seconds, seconds
+from headgate.core.urls import split_url
 from headgate.gate import Gate
 from headgate.wire.point_agent import WirePlan, asked_meter, plan_wire
 
@@ -75,6 +76,8 @@ def _why_not(plan: WirePlan) -> str:
     if plan.choice.way is not None and plan.choice.way.way == BASE_URL:
         if not plan.upstreams:
             return "nobody knows where its requests go"
+        if not all(map(split_url, plan.upstreams.values())):
+            return "the base URL that it has is none that headgate can ask"
         if any("@" in url.partition("://")[2].partition("/")[0] for url in plan.upstreams.values()):
             return "its base URL has a password in it, which headgate does not keep"
     return ""

@@ -24,6 +24,7 @@ from headgate.core.agents.meters import (
 from headgate.core.agents.profile import Profile
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import shown
+from headgate.core.urls import split_url
 from headgate.errors import UsageError
 from headgate.gate import Gate
 from headgate.wire.tap_possible import why_no_tap
@@ -139,9 +140,9 @@ def _upstreams(way: WireWay, known: Mapping[str, str]) -> dict[str, str]:
     """Where requests go: to where the agent's variables point already, or to its provider."""
     found = {name: filled(url, known).rstrip("/") for name, url in way.upstreams.items()}
     for variable, text in way.environment.items():
-        name, value = _leads_to(text), known.get(variable, "")
-        if name and value.startswith(("http://", "https://")):
-            found[name] = value.rstrip("/")
+        name, value = _leads_to(text), known.get(variable, "").strip()
+        if name and value:
+            found[name] = value.rstrip("/") if split_url(value) else ""
     return found
 
 
@@ -153,8 +154,8 @@ def point(plan: WirePlan, argv: Sequence[str], url: str, files: Path) -> Pointed
     known = {**plan.known, "url": url, "files": str(files)}
     environment = {}
     for variable, text in way.environment.items():
-        name, value = _leads_to(text), plan.known.get(variable, "")
-        if name and value.startswith(("http://", "https://")):
+        name, value = _leads_to(text), plan.known.get(variable, "").strip()
+        if name and value:
             environment[variable] = f"{url}/{name}"  # the rest is in what it pointed at
         else:
             environment[variable] = filled(text, known)

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headgate.core.agents.meters import Meter
@@ -39,6 +39,7 @@ from headgate.wire.tap import Tap, outbound_proxy
 
 _PLAIN = ((b"content-type", b"text/plain; charset=utf-8"),)
 _ACCEPTED = Signal(ACCEPTED)
+_MAKERS = {"anthropic", "openai", "google"}
 _HEARD_EVERY = 1.0
 _LIMITS_EVERY = 0.25
 Tell = Callable[[Mapping[str, Any]], None]
@@ -65,6 +66,8 @@ class WirePolicy:
         by_request = order.meter == Meter.REQUESTS
         self._admission = Admission(order, gate, self.heard) if by_request else None
         self._running: set[RunningExchange] = set()
+        self._in_tools: set[str] = set()
+        """The conversations whose last answer has the agent call a tool."""
         self._next_heard = self._next_accepted = 0.0
         self._read_again: dict[str, float] = {}
 
@@ -121,6 +124,9 @@ class WirePolicy:
         """A request has come."""
         self._running.add(exchange)
         self.records.begun(exchange)
+        if exchange.conversation in self._in_tools:  # the tool is done: that is told at once
+            self._in_tools.discard(exchange.conversation)
+            self._next_heard = 0.0
         self.heard()
 
     def heard(self) -> None:
@@ -128,12 +134,15 @@ class WirePolicy:
         now = time.monotonic()
         if now >= self._next_heard:
             self._next_heard = now + _HEARD_EVERY
-            self._tell({"heard": len(self._running)})
+            self._tell(self._life())
+
+    def _life(self) -> dict[str, Any]:
+        return {"heard": len(self._running), "in_tool": bool(self._in_tools)}
 
     def tell_again(self) -> None:
         """Tell a runner that has just come that there were requests, if there were."""
         if self._next_heard:
-            self._tell({"heard": len(self._running)})
+            self._tell(self._life())
 
     def told(self, key: str, headers: Mapping[str, str]) -> None:
         """The headers of an answer may say what is left of rates and quotas."""
@@ -168,11 +177,16 @@ class WirePolicy:
         """A request is over."""
         self._running.discard(exchange)
         self.records.ended(exchange, record)
+        if record.tools:
+            self._in_tools.add(record.conversation)
         self.heard()
         if record.key != NO_KEY:
-            self._tell({"ended": record.calls_tool})
-        if record.calls_tool:  # the next request shows that the tool is done: it is told at once
-            self._next_heard = time.monotonic()
+            self.answered(record.key, record.status, tools=record.tools, served=record.served)
+
+    def answered(self, key: str, status: int, *, tools: Sequence[str], served: bool) -> None:
+        """An answer is over: whoever looks after the agent has to know what came of it."""
+        said = {"key": key, "status": status, "served": served, "tools": list(tools)}
+        self._tell({"ended": said, "in_tool": bool(self._in_tools)})
 
 
 class _Refused(PassingExchange):
@@ -197,6 +211,9 @@ class _Upstream(NamedTuple):
 def _upstream(name: str, url: Url, key: str) -> _Upstream:
     names = ("http_proxy", "HTTP_PROXY") if url.scheme == "http" else ("https_proxy", "HTTPS_PROXY")
     proxy = outbound_proxy(os.environ, url.host, (*names, "all_proxy", "ALL_PROXY"))
-    provider = provider_of(url.host) or key.partition("/")[0] or name.removeprefix("/")
+    own, name = key.partition("/")[0], name.removeprefix("/")
+    if name in _MAKERS and own in _MAKERS:  # a gateway for another API than the agent's own
+        own = name
+    provider = provider_of(url.host) or own or name
     route = Route(Origin(url.scheme, url.host, url.port), proxy=proxy)
     return _Upstream(route, url.target.rstrip("/").encode("latin-1"), provider)

@@ -34,7 +34,8 @@ _LOOK = 1.0
 """Seconds between two looks for what is left of an agent whose runner is gone."""
 _SURE = 2
 """So many looks in a row have to find nothing."""
-_DRAIN = Seconds(2)
+_DRAIN = Seconds(0.5)
+"""What is asked meanwhile waits for the process that follows."""
 
 
 def main(argv: list[str]) -> int:
@@ -87,6 +88,8 @@ class WireProcess:
             watch.cancel()
             loop.remove_reader(joins)
             joins.close()
+            for runner in list(self._runners):  # so that it starts another one at once
+                self._part_from(runner)
             self._policy.records.flush()
             await server.drain(_DRAIN)
             self._policy.records.flush()
@@ -129,6 +132,9 @@ class WireProcess:
             return
         except OSError:
             pass
+        self._part_from(runner)
+
+    def _part_from(self, runner: socket.socket) -> None:
         asyncio.get_running_loop().remove_reader(runner)
         self._runners.discard(runner)
         runner.close()

@@ -102,7 +102,8 @@ def _sums(ended: Iterable[tuple[ExchangeRecord, float]]) -> RequestSums:
 def as_row(record: ExchangeRecord, at: Ms) -> RequestRow:
     """What is kept of a request."""
     outcome = record.outcome
-    if outcome == _COMPLETE and record.status >= 400:
+    failed = record.failed or record.status >= 400
+    if failed and outcome in {_COMPLETE, _REFUSED}:  # as an event, if its stream had begun
         outcome = _REFUSED if record.refused >= record.tries else _ERROR
     first = record.first_byte
     return RequestRow(

@@ -49,6 +49,10 @@ class WebSocketRequests:
                 self._answer = None
 
     def _ended(self, answer: AnswerEvents) -> None:
+        tools = answer.tools.found()
+        self._owner.answered(
+            self._key, 500 if answer.failed else 200, tools=tools, served=not answer.failed
+        )
         if not answer.failed:
             self._owner.accepted(self._key)
             return

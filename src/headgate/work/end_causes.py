@@ -46,5 +46,9 @@ def as_caused(ended: End, cause: Cause) -> End:
                 outcome = AttemptOutcome.USED_UP
             quota = cause.park and cause.awaits_quota
             return ended._replace(
-                outcome=outcome, code=cause.code, text=cause.text, awaits_quota=quota
+                outcome=outcome,
+                code=cause.code,
+                text=cause.text,
+                awaits_quota=quota,
+                not_before=cause.not_before,
             )

@@ -2,7 +2,7 @@
 
 import os
 
-from headgate.core.agents.agent_watch import AgentWatch, fit_to_show
+from headgate.core.agents.agent_watch import AgentWatch, RequestEnd, fit_to_show
 from headgate.core.agents.meters import Meter
 from headgate.core.agents.run_limits import RunLimits
 from headgate.core.answers.signals import Signal
@@ -45,7 +45,8 @@ def start_program(
     wire = None
     try:
         os.chdir(spec.cwd)
-        plan = plan_for(gate, argv, job.key, environment=environment, cwd=spec.cwd)
+        said = spec.env.get(VARIABLE)
+        plan = plan_for(gate, argv, job.key, said=said, environment=environment, cwd=spec.cwd)
         if plan.meter is Meter.AGENT and spec.env.get(VARIABLE) == Meter.REQUESTS and not job.key:
             return _not_metered(plan)
         wired = put_beside(
@@ -90,6 +91,8 @@ def hear_wire(wire: Wire | None, watch: AgentWatch, now: Ms) -> None:
             wait = Ms(retry_after) if isinstance(retry_after, int) else None
             watch.request_refused(Signal(str(news["refused"]), wait), now, str(news.get("key", "")))
         elif "ended" in news:
-            watch.request_ended(now, calls_tool=news["ended"] is True)
+            said = news["ended"]
+            end = RequestEnd(said["key"], said["status"], said["served"], tuple(said["tools"]))
+            watch.request_ended(now, end, in_tool=news["in_tool"])
         elif "heard" in news:
-            watch.request_begun(now)
+            watch.request_begun(now, in_tool=news["in_tool"])

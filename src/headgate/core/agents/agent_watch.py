@@ -18,7 +18,7 @@ silent for several times as long.
 
 Once a request of the agent's was seen on the wire, requests decide, and nothing that it prints is
 a refusal. It is not stale then while something passes on the wire, nor while a tool runs that it
-was told to call.
+was told to call; but it is if it only asks, and asks in vain. Tool calls are counted from answers.
 
 No clock of its own: `now` is in milliseconds on any clock, `wall` in seconds since the epoch.
 Whatever is fed, nothing here raises.
@@ -49,6 +49,8 @@ _MOST_HINTS = 10
 """How many lines of text after a suspicion may be a hint or a stack trace, and no answer."""
 _ENDED_BY_OTHERS = (130, 137, 143)
 """Exit codes of a program that was told to end: with these it has not given up by itself."""
+_FEW_FAILURES = 3
+"""So many requests in a row have to fail before an agent is said to ask in vain."""
 _MOST_ASKED = 100
 """How many requests at once, as of an agent with sub-agents, are told from one another."""
 _LONG_WAIT = Ms(60_000)
@@ -69,8 +71,22 @@ class WatchVerdict(NamedTuple):
     park: bool = False
     awaits_quota: bool = False
     """Whether upstream has said until when its quota is gone."""
+    not_before: Ms | None = None
+    """For how many milliseconds upstream wants to be left alone, if it said so."""
     resumes: bool = False
     """Whether another try may go on with its session: it had used up what it may, no more."""
+
+
+class RequestEnd(NamedTuple):
+    """How a request that was seen on the wire ended."""
+
+    key: str
+    status: int
+    """Of HTTP; 0 if there was no answer."""
+    served: bool
+    """Whether upstream did what it was asked for, to the end."""
+    tools: tuple[str, ...] = ()
+    """What identifies each tool call that its answer asked for."""
 
 
 class _Suspicion(NamedTuple):
@@ -107,6 +123,8 @@ class AgentWatch:
         self._wired = False
         self._in_tool = False
         self._long_refusal = False
+        self._vain = self._vain_status = 0
+        self._vain_since = NO_TIME
         self._rules = tuple(r for r in rules if not r.line or _counts(r, profile))
         self._profile = profile
         self._writes_events = writes_events
@@ -231,11 +249,14 @@ class AgentWatch:
         if is_event or now - self._failed_at >= _BURST:
             self.failure = ""
 
-    def request_begun(self, now: Ms) -> None:
-        """A request of the agent's is on the wire, or a part of it or of its answer."""
+    def request_begun(self, now: Ms, *, in_tool: bool = False) -> None:
+        """A request of the agent's is on the wire, or a part of it or of its answer.
+
+        `in_tool`: an answer had it call a tool, and it has not asked on since.
+        """
         self._heard = now
         self._wired = True
-        self._in_tool = False
+        self._in_tool = in_tool
 
     def request_accepted(self, now: Ms, key: str = "") -> None:
         """Upstream has accepted a request: the agent makes progress."""
@@ -257,10 +278,20 @@ class AgentWatch:
         self._own_seen = self._own_seen or (bool(key) and key == self._own_key)
         return self._own_seen and key != self._own_key
 
-    def request_ended(self, now: Ms, *, calls_tool: bool) -> None:
-        """An answer is over; perhaps the agent was told to call a tool, and does."""
+    def request_ended(self, now: Ms, ended: RequestEnd, *, in_tool: bool) -> None:
+        """An answer is over; perhaps the agent was told to call tools, and does."""
         self._heard = now
-        self._in_tool = calls_tool
+        self._in_tool = in_tool
+        for tool in ended.tools:
+            self._count_tool(tool)
+        if self._of_helper(ended.key):
+            return
+        if ended.served:
+            self._vain = 0
+            return
+        self._vain += 1
+        self._vain_since = now if self._vain == 1 else self._vain_since
+        self._vain_status = ended.status
 
     def verdict(self, now: Ms) -> WatchVerdict | None:
         """Why the agent must be ended now; None if it may go on."""
@@ -275,6 +306,8 @@ class AgentWatch:
         times = []
         if limits.stale_after is not None and not self._in_tool:
             times.append(self._heard + limits.stale_after)
+        if limits.stale_after is not None and self._vain >= _FEW_FAILURES:
+            times.append(self._vain_since + limits.stale_after)
         if limits.max_runtime is not None:
             times.append(self._started + limits.max_runtime)
         if limits.park and self._since is not None:
@@ -314,6 +347,8 @@ class AgentWatch:
         stale = stale and not self._in_tool
         given_up = stale or self._long_refusal
         if limits.park and self._since is not None and (given_up or now >= self._given_up()):
+            if self._long_refusal:
+                return self._parked(f"for {show_duration(self.retry_after or NO_TIME)}")
             return self._parked(f"no progress for {show_duration(now - self._since)}")
         if limits.same_tool_calls is not None and self._same >= limits.same_tool_calls:
             name = self._tool.partition("#")[0]
@@ -323,6 +358,12 @@ class AgentWatch:
             text = f"it made {self.tool_calls} tool calls"
             text = f"{text}; max_tool_calls is {limits.max_tool_calls}"
             return WatchVerdict("tool_calls", text, resumes=True)
+        if limits.stale_after is not None and self._asks_in_vain(now):
+            last = f", the last with {self._vain_status}" if self._vain_status >= 400 else ""
+            text = f"it asked in vain for {show_duration(now - self._vain_since)}"
+            text = f"{text}: {self._vain} requests failed{last}"
+            text = f"{text}; stale_after is {show_duration(limits.stale_after)}"
+            return WatchVerdict("stale", text, resumes=True)
         if limits.stale_after is not None and stale:
             nothing = "wrote and asked nothing" if self._wired else "wrote nothing"
             text = f"it {nothing} for {show_duration(now - self._heard)}"
@@ -334,10 +375,17 @@ class AgentWatch:
             return WatchVerdict("max_runtime", f"{text}; max_runtime is {shown}", resumes=True)
         return None
 
+    def _asks_in_vain(self, now: Ms) -> bool:
+        """Whether all that it does is to ask, and upstream has served none of it for long."""
+        after = self._limits.stale_after
+        return after is not None and self._vain >= _FEW_FAILURES and now >= self._vain_since + after
+
     def _parked(self, what: str) -> WatchVerdict:
         text = f"upstream refused it ({self._refusal}), and {what}"
         known = self._refusal == QUOTA and (self.retry_after or NO_TIME) >= _LONG_WAIT
-        return WatchVerdict("rate_limited", text, park=True, awaits_quota=known)
+        return WatchVerdict(
+            "rate_limited", text, park=True, awaits_quota=known, not_before=self.retry_after
+        )
 
     def _given_up(self) -> Ms:
         """From when on a suspect that shows no progress is taken to do nothing but retry."""
@@ -369,14 +417,18 @@ class AgentWatch:
 
     def _count(self, seen: OutputLine) -> None:
         """Take note of the tools that a line calls, or of the request that it begins."""
-        for tool in filter(None, seen.tool.split(" ")):
-            self.tool_calls += 1
-            polls = tool.partition("#")[0] in self._profile.polls
-            self._same = self._same + 1 if tool == self._tool and not polls else 1
-            self._tool = tool
+        if not self._wired:  # else the answers tell, whatever is printed of them
+            for tool in filter(None, seen.tool.split(" ")):
+                self._count_tool(tool)
         if seen.asks:
             self._asked = [*(a for a in self._asked if a != seen.asks), seen.asks][-_MOST_ASKED:]
             self._waiting = [refusal for refusal in self._waiting if seen.asks not in refusal]
+
+    def _count_tool(self, tool: str) -> None:
+        self.tool_calls += 1
+        polls = tool.partition("#")[0] in self._profile.polls
+        self._same = self._same + 1 if tool == self._tool and not polls else 1
+        self._tool = tool
 
 
 def _counts(rule: Rule, profile: Profile) -> bool:

@@ -107,6 +107,8 @@ class End(NamedTuple):
     exit: str = ""
     session: str = ""
     awaits_quota: bool = False
+    not_before: Ms | None = None
+    """For how many milliseconds upstream wants to be left alone, if it said so."""
 
 
 class Why(NamedTuple):

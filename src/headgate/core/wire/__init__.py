@@ -8,6 +8,7 @@ answer              an answer as it passes: how it ends, its tokens, its signal
 answer_events       what the events of an answer say
 server_sent_events  the events of a stream, taken apart only where they matter
 websocket_frames    the text messages in one direction of a WebSocket
+tool_calls          the tools that an answer has the agent call
 token_usage         how many tokens an answer took
 told_limits         what headers say of rates and quotas
 keepalive           what keeps a client waiting while its request stands in the line

@@ -17,6 +17,7 @@ from headgate.core.wire.apis import Api
 from headgate.core.wire.content_decoding import Decoder
 from headgate.core.wire.server_sent_events import EventStream
 from headgate.core.wire.token_usage import NO_USAGE, Usage, read_usage, usage_in
+from headgate.core.wire.tool_calls import ToolCalls
 
 _LARGEST = 256 * 2**20
 """Bytes that a compressed answer may grow to."""
@@ -96,6 +97,15 @@ class Answer:
         for event in self._documents():
             known = read_usage(self._head.api, event, known)
         return known
+
+    def tool_calls(self) -> list[str]:
+        """What identifies each tool call that it asks for, as far as it has come."""
+        if self._stream is not None:
+            return self._stream.events.tools.found()
+        tools = ToolCalls(self._head.api)
+        for event in self._documents() if self._accepted else ():
+            tools.take(event)
+        return tools.found()
 
     @property
     def events(self) -> AnswerEvents | None:

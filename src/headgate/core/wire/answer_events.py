@@ -1,4 +1,4 @@
-"""What the events of an answer say: that it is complete or failed, and how many tokens it took.
+"""What the events of an answer say: that it is complete or failed, tokens, and calls of tools.
 
 An event is a JSON object, in a server-sent event or in a message of a WebSocket. Each API says in
 its own way that an answer is complete:
@@ -26,6 +26,7 @@ from headgate.core.answers.signals import Signal
 from headgate.core.times import Seconds
 from headgate.core.wire.apis import Api
 from headgate.core.wire.token_usage import NO_USAGE, Usage, read_usage, usage_in
+from headgate.core.wire.tool_calls import ToolCalls
 
 _LONGEST_ERROR = 64 * 1024
 DONE = b"[DONE]"
@@ -34,11 +35,11 @@ _LAST = "completed|incomplete|failed|cancelled|done"
 MARKS: Mapping[Api, re.Pattern[bytes]] = {
     api: re.compile(mark.encode())
     for api, mark in {
-        Api.MESSAGES: r'"(?:message_|error")',
-        Api.CHAT: r'"(?:finish_reason"\s*+:\s*+"|error")',
+        Api.MESSAGES: r'"(?:message_|error"|tool_use"|input_json_delta")',
+        Api.CHAT: r'"(?:finish_reason"\s*+:\s*+"|error"|tool_calls"\s*+:\s*+\[\s*+\{)',
         Api.RESPONSES: rf'"(?:response\.(?:{_LAST})"|error"\s*+:\s*+[{{"]|type"\s*+:\s*+"error"'
-        r'|codex\.rate_limits")',
-        Api.GEMINI: r'"(?:finishReason|blockReason|error)"',
+        r'|codex\.rate_limits"|response\.output_item\.done")',
+        Api.GEMINI: r'"(?:finishReason|blockReason|error|functionCall)"',
     }.items()
 }
 """What an event has in it if it may say more than a part of the answer."""
@@ -72,6 +73,7 @@ class AnswerEvents:
         self.failed = False
         self.limits: Mapping[str, object] | None = None
         """What codex's service said of its windows in an event, for `told_limits`."""
+        self.tools = ToolCalls(api)
         self._usage = NO_USAGE
         self._unread_usage = b""
         self._error = b""
@@ -94,6 +96,7 @@ class AnswerEvents:
         if _says_error(event):
             self.failed, self._error = True, data[:_LONGEST_ERROR]
             return True
+        self.tools.take(event)
         if _says_complete(self.api, event):
             self.complete = True
             return True

@@ -1,8 +1,8 @@
 """Bodies that were compressed, decoded bit by bit as they pass.
 
 What passes through is not changed; only what headgate reads of it is decoded. A few bytes can stand
-for gigabytes, so the output comes in small pieces and ends at a bound. zstd and brotli can be read
-if a module for them is installed.
+for gigabytes, so the output comes in small pieces and ends at a bound. The modules for zstd and
+brotli are loaded when they are needed.
 """
 
 import zlib

@@ -12,6 +12,7 @@ Every state has its reason: a code and a sentence.
 from collections.abc import Iterable
 
 from headgate.core.admission.lease_events import EndCause, EndRequest
+from headgate.core.answers.signals import LONGEST_QUOTA
 from headgate.core.jobs.job import (
     AttemptOutcome,
     End,
@@ -265,12 +266,12 @@ def _conclude(ledger: Ledger, job: Job, end: End) -> None:
             end_job(ledger, job, JobEvent.SUCCEED, why)
         case AttemptOutcome.CANCELLED:
             end_job(ledger, job, JobEvent.CANCEL, why)
-        case AttemptOutcome.PARKED if end.awaits_quota and _is_closed(ledger, job.key):
-            _put_aside(ledger, job, JobEvent.AWAIT_QUOTA, why)
+        case AttemptOutcome.PARKED if end.awaits_quota and _is_kept_out(ledger, job, end):
+            _put_aside(ledger, job, JobEvent.AWAIT_QUOTA, why, end.not_before)
         case AttemptOutcome.PARKED if last:
             end_job(ledger, job, JobEvent.FAIL, counted)
         case AttemptOutcome.PARKED:
-            _put_aside(ledger, job, JobEvent.PARK, why)
+            _put_aside(ledger, job, JobEvent.PARK, why, end.not_before)
         case AttemptOutcome.LOST if last:
             end_job(ledger, job, JobEvent.LOSE, counted)
         case AttemptOutcome.LOST:
@@ -289,9 +290,11 @@ def _retry(spec: Spec, job: Job, end: End) -> JobEvent:
     return JobEvent.GO_ON_LATER if goes_on else JobEvent.TRY_LATER
 
 
-def _is_closed(ledger: Ledger, key: str) -> bool:
-    """Whether a pool of this key is closed, so that nothing starts in it before its time."""
-    return any(pool.paused(ledger.now) for pool in ledger.pool_set.of(key))
+def _is_kept_out(ledger: Ledger, job: Job, end: End) -> bool:
+    """Whether it will not be started before its quota is back: by a closed pool, or by its due."""
+    if not job.key:
+        return end.not_before is not None
+    return any(pool.paused(ledger.now) for pool in ledger.pool_set.of(job.key))
 
 
 def _keeps_model(spec: Spec, job: Job) -> bool:
@@ -299,9 +302,18 @@ def _keeps_model(spec: Spec, job: Job) -> bool:
     return next_model(spec, job.key) == job.key
 
 
-def _put_aside(ledger: Ledger, job: Job, event: JobEvent, why: Why) -> None:
-    """Keep a job's place, and let it come back after a while."""
+def _put_aside(
+    ledger: Ledger, job: Job, event: JobEvent, why: Why, not_before: Ms | None = None
+) -> None:
+    """Keep a job's place, and let it come back after a while.
+
+    No pool keeps a job out of the line that holds seats of no model, so it waits out here for as
+    long as upstream wants to be left alone.
+    """
     changed = change(job, event, ledger.now, why)
+    if not job.key and not_before is not None:
+        until = ledger.now + min(not_before, LONGEST_QUOTA)
+        changed = changed._replace(due=max(changed.due, until))
     ledger.tx.change_job(changed)
     kind = "parked" if changed.state is State.PARKED else "retried"
     wait = show_duration(changed.due - ledger.now)

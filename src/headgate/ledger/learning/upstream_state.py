@@ -6,7 +6,7 @@ readings (`record`). Programs that never asked for a seat are counted by each ma
 
 from headgate.core.admission.pools import Pool, PoolRow
 from headgate.core.admission.setting_precedence import sound
-from headgate.core.answers.signals import QUOTA, Reading, pause_length
+from headgate.core.answers.signals import LONGEST_QUOTA, QUOTA, Reading, pause_length
 from headgate.core.key_patterns import NO_KEY
 from headgate.core.learning import control_law, usage_readings
 from headgate.core.quantities import MOST, show_duration
@@ -91,7 +91,7 @@ def warn(ledger: Ledger, key: str, text: str, *, resets_in: Ms | None, account: 
     Pools of the key that have a limit for this have it from now on.
     """
     subject = key.partition("/")[0] if account else key
-    until = ledger.now + min(resets_in or outside_use.WARNED_FOR, outside_use.LONGEST_QUOTA)
+    until = ledger.now + min(resets_in or outside_use.WARNED_FOR, LONGEST_QUOTA)
     lowered = [pool for pool in ledger.pool_set.of(key) if pool.warned_limit is not None]
     if outside_use.warned_until(ledger, subject) <= ledger.now:
         limits = [f"the limit of {pool.name} is {pool.warned_limit} until then" for pool in lowered]

@@ -8,6 +8,7 @@ from headgate.core import rate_limits
 from headgate.core.admission.lease_events import PENDING
 from headgate.core.admission.pools import NO_RATES, Pool, UsageSource
 from headgate.core.admission.seats import Use
+from headgate.core.answers.signals import LONGEST_QUOTA
 from headgate.core.key_patterns import HOST, matches
 from headgate.core.learning import control_law, usage_readings
 from headgate.core.learning.usage_readings import Own, Sight
@@ -24,8 +25,6 @@ _FORGOTTEN = Ms(10_000)
 """A count of foreign programs that nobody has confirmed for so many milliseconds is none."""
 _FEW = Ms(6_001)
 """For fewer milliseconds a reading of some other program's counts, as a rule."""
-LONGEST_QUOTA = Ms(8 * 86_400_000)
-"""Quotas come back within a week; what says otherwise is a mistake."""
 WARNED_FOR = Ms(3_600_000)
 """For how long a quota counts as nearly gone, if nobody says when it is back."""
 SILENCE = Ms(30_000)
