@@ -9,7 +9,7 @@ import sys
 import urllib.parse
 from pathlib import Path
 
-from tests.support import HEADGATE, until
+from tests.support import HEADGATE, gone, until
 from tests.wire.stage import AGENT, KEY, Asker, metered, wires
 from tests.work.conftest import JobBox
 
@@ -95,7 +95,7 @@ def test_the_agent_outlives_its_runner(box: JobBox) -> None:
     agent.program.kill()
     assert agent.ask()["status"] == 200
     agent.program.go()
-    until(lambda: not Path(f"/proc/{agent.pid}").exists())
+    until(lambda: gone(agent.pid))
     until(lambda: not wires(box))
     until(lambda: not list(Path(f"{box.path}.wire").iterdir()))
 
