@@ -207,11 +207,12 @@ class Runner:
         self, taken: Taken, watch: WatchedOutput, child: Child, spec: "Spec"
     ) -> Cause | None:
         """Look after the program until it has ended; why it was made to, or None."""
-        known = False
+        known, told_from = False, time.monotonic() + _LOOK
         while child.status is None:
             number = _next_signal(_LOOK)
             child.reap()
-            if not number and not known:  # for people, of no use for what is over in a moment
+            lasts = child.status is None and time.monotonic() >= told_from
+            if lasts and not known:  # for people, of no use for what is over in a moment
                 self._gate.started(taken.lease, child.pid)
                 known = True
             if number in _STOPPING:
