@@ -207,12 +207,12 @@ class Runner:
         self, taken: Taken, watch: WatchedOutput, child: Child, spec: "Spec"
     ) -> Cause | None:
         """Look after the program until it has ended; why it was made to, or None."""
-        known, told_from = False, time.monotonic() + _LOOK
+        known = False
+        told_from = time.monotonic() + _LOOK  # for people; no use for what is over in a moment
         while child.status is None:
             number = _next_signal(_LOOK)
             child.reap()
-            lasts = child.status is None and time.monotonic() >= told_from
-            if lasts and not known:  # for people, of no use for what is over in a moment
+            if not known and time.monotonic() >= told_from:
                 self._gate.started(taken.lease, child.pid)
                 known = True
             if number in _STOPPING:
