@@ -74,9 +74,13 @@ def test_twenty_agents_share_four_streams(box: JobBox, agent: Client, provider: 
         assert run.program.wait(240) == 0, run.output
         assert agent.answer(run.output) == " ".join(map(str, range(tokens))), run.output
         assert not agent.refusals(run.output), run.output
+        if isinstance(agent, WebSocketCodex):
+            assert "failed to connect to Responses WebSocket" in run.output  # and fell back at once
     lines = provider.lines()
     assert provider.count("enter") >= AGENTS
     assert most_at_once(lines) == CAP
     assert excess(lines) == 0
     assert refusals(lines) == {}
     assert not box.events("limit_reduced")
+    until(lambda: len(box.rows("request")) == provider.count("enter"))
+    assert {row[5:7] for row in box.rows("request")} == {("complete", 200)}
