@@ -7,7 +7,7 @@ what a test wants to have talked about.
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, NamedTuple, Self
@@ -52,6 +52,8 @@ class Front:
         self.asked: list[Asked] = []
         self.heard: list[Heard] = []
         self.command = command
+        self.parts: Sequence[str] = ()
+        """Prompts that are handed to sub-agents, all at once, instead of the command."""
         self.once = False
         """Whether the tool is asked for only once, whatever has become of it."""
         self.called = 0
@@ -106,7 +108,10 @@ class _Handler(BaseHTTPRequestHandler):
         over = self.front.once and self.front.called
         if WANTED in said and not asked.results and not over:
             self.front.called += 1
-            answer = b"".join(_tool_call(self.path, body, self.front.command))
+            if self.front.parts:
+                answer = b"".join(_delegation(body, self.front.parts))
+            else:
+                answer = b"".join(_tool_call(self.path, body, self.front.command))
         elif asked.results and self.front.says:
             answer = b"".join(_text(self.path, body, self.front.says))
         if not answer:
@@ -170,9 +175,7 @@ def _tool_call(path: str, body: Json, command: str) -> Iterator[bytes]:
         name = next((n for n in ("Bash", "bash") if f'"name": "{n}"' in offered), "")
         if name:
             given = {"command": command, "description": "a test"}
-            block = {"type": "tool_use", "id": f"toolu_{CALL}", "name": name, "input": {}}
-            delta = {"type": "input_json_delta", "partial_json": json.dumps(given)}
-            yield from _anthropic(model, block, delta, "tool_use")
+            yield from _anthropic(model, [_use(name, given)], "tool_use")
     elif "/responses" in path:
         argument = {"exec_command": "cmd", "shell_command": "command"}
         name = next((n for n in argument if f'"name": "{n}"' in offered), "")
@@ -185,12 +188,30 @@ def _tool_call(path: str, body: Json, command: str) -> Iterator[bytes]:
         yield from _gemini({"functionCall": call})
 
 
+def _delegation(body: Json, prompts: Sequence[str]) -> Iterator[bytes]:
+    """An answer that hands work to sub-agents of claude or opencode."""
+    offered = json.dumps(body.get("tools", []))
+    kinds = {"Agent": "general-purpose", "Task": "general-purpose", "task": "general"}
+    name = next(n for n in kinds if f'"name": "{n}"' in offered)
+    uses = [
+        _use(name, {"description": "a part", "prompt": each, "subagent_type": kinds[name]}, n)
+        for n, each in enumerate(prompts)
+    ]
+    yield from _anthropic(str(body.get("model", "")), uses, "tool_use")
+
+
+def _use(name: str, given: Json, number: int = 0) -> tuple[Json, Json]:
+    """A block of an answer that calls a tool, and what follows its beginning."""
+    block = {"type": "tool_use", "id": f"toolu_{CALL}{number or ''}", "name": name, "input": {}}
+    return block, {"type": "input_json_delta", "partial_json": json.dumps(given)}
+
+
 def _text(path: str, body: Json, text: str) -> Iterator[bytes]:
     """An answer that is a text."""
     model = str(body.get("model", ""))
     if path.partition("?")[0].endswith("/messages"):
         delta = {"type": "text_delta", "text": text}
-        yield from _anthropic(model, {"type": "text", "text": ""}, delta, "end_turn")
+        yield from _anthropic(model, [({"type": "text", "text": ""}, delta)], "end_turn")
     elif "/responses" in path:
         part = {"type": "output_text", "text": text, "annotations": []}
         item = {"id": "msg_front", "type": "message", "role": "assistant", "content": [part]}
@@ -209,7 +230,7 @@ def _gemini(part: Json) -> Iterator[bytes]:
     )
 
 
-def _anthropic(model: str, block: Json, delta: Json, stop: str) -> Iterator[bytes]:
+def _anthropic(model: str, blocks: Sequence[tuple[Json, Json]], stop: str) -> Iterator[bytes]:
     usage = {"input_tokens": 1, "output_tokens": 1}
     head = {"id": "msg_front", "type": "message", "role": "assistant", "model": model}
     message: Json = {
@@ -219,11 +240,14 @@ def _anthropic(model: str, block: Json, delta: Json, stop: str) -> Iterator[byte
         "stop_sequence": None,
         "usage": usage,
     }
-    events: list[Json] = [
-        {"type": "message_start", "message": message},
-        {"type": "content_block_start", "index": 0, "content_block": block},
-        {"type": "content_block_delta", "index": 0, "delta": delta},
-        {"type": "content_block_stop", "index": 0},
+    events: list[Json] = [{"type": "message_start", "message": message}]
+    for index, (block, delta) in enumerate(blocks):
+        events += [
+            {"type": "content_block_start", "index": index, "content_block": block},
+            {"type": "content_block_delta", "index": index, "delta": delta},
+            {"type": "content_block_stop", "index": index},
+        ]
+    events += [
         {
             "type": "message_delta",
             "delta": {"stop_reason": stop, "stop_sequence": None},

@@ -101,6 +101,23 @@ def test_codex_with_a_provider_of_its_own(home: Home) -> None:
     assert other.upstreams == {"codex": "http://two/v1"}
 
 
+def test_aider_is_seen_if_a_gateway_is_there(home: Home) -> None:
+    """It sends less to any other host than OpenAI's: that changes nothing only at a gateway."""
+    argv = ("aider", "--model", "openai/gpt-4.1")
+    assert home.plan(*argv).meter is Meter.AGENT
+    own = home.plan(*argv, OPENAI_API_BASE="https://api.openai.com/v1")
+    assert own.meter is Meter.AGENT
+    asked = home.plan(*argv, asked=WIRE).choice.way
+    assert asked is not None
+    assert (asked.way, asked.hosts) == (TAP, ("api.anthropic.com", "api.openai.com"))
+    plan = home.plan(*argv, OPENAI_API_BASE="http://gate.example/v9")
+    assert plan.meter is Meter.WIRE
+    assert plan.upstreams["openai"] == "http://gate.example/v9"
+    assert home.pointed(plan, *argv).environment["OPENAI_API_BASE"] == f"{URL}/openai"
+    first = home.plan(*argv, OPENAI_API_BASE="http://gate.example", OPENAI_BASE_URL="http://other")
+    assert first.meter is Meter.AGENT
+
+
 def test_gemini_with_a_key_is_seen(home: Home) -> None:
     """It needs a word on how to log in, which is in a file of its own."""
     plan = home.plan("gemini", "-p", "x", GEMINI_API_KEY="k")

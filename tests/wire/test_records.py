@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,23 +17,25 @@ from headgate.core.times import Ms
 from headgate.core.wire.token_usage import Usage
 from headgate.wire.exchange_owner import ExchangeRecord
 from headgate.wire.records import RequestRecords, as_row
-from tests.support import HEADGATE, Box, Program, until
+from tests.support import HEADGATE, LONG, Box, Program, until
 
 OPUS = "anthropic/claude-opus-4-6"
 SECRET, PROMPT = "sk-ant-never-kept-0123456789", "the prompt that nobody keeps"
 ASK = """
 import json, os, sys, urllib.error, urllib.request
 def ask(text, stream=False):
+    try:
+        with open_stream(text, stream) as answer:
+            return answer.read()
+    except urllib.error.HTTPError as error:
+        return error.read()
+def open_stream(text="x", stream=True):
     body = {"model": "claude-opus-4-6", "max_tokens": 99, "stream": stream}
     body["messages"] = [{"role": "user", "content": text}]
     request = urllib.request.Request(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages",
         json.dumps(body).encode(), {"x-api-key": os.environ["KEY"],
         "content-type": "application/json", "anthropic-version": "2023-06-01"})
-    try:
-        with urllib.request.urlopen(request) as answer:
-            return answer.read()
-    except urllib.error.HTTPError as error:
-        return error.read()
+    return urllib.request.urlopen(request)
 """
 
 
@@ -113,6 +116,32 @@ def test_a_request_on_its_way_is_seen(box: Box) -> None:
     assert program.wait() != 0
     until(lambda: [one["outcome"] for one in requests(box)] == ["client_gone"])
     assert metered(box)["in_flight"] == 0
+
+
+@pytest.mark.parametrize("meter", ["wire", "requests"])
+def test_who_leaves_after_the_last_event_has_cancelled_nothing(box: Box, meter: str) -> None:
+    """Codex hangs up when its answer is complete, before upstream has ended it; so it is kept."""
+    box.headgate("status")
+    events = (
+        '"message_start","message":{"usage":{"input_tokens":3,"output_tokens":1}}',
+        '"message_stop"',
+    )
+    answer = "".join(f'data: {{"type":{event}}}\n\n' for event in events)
+    head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+    leaves = "answer = open_stream()\nwhile b'message_stop' not in answer.readline(): pass\n"
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(LONG)
+        env = {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{listening.getsockname()[1]}"}
+        words = ("--meter", meter, "-m", OPUS, "--", sys.executable, "-c", ASK + leaves)
+        program = box.run(*words, env={**env, "KEY": SECRET})
+        upstream, _ = listening.accept()
+        with upstream:
+            asked = b""
+            while not asked.endswith(b"}]}"):
+                asked += upstream.recv(65_536)
+            upstream.sendall((head + answer).encode())
+            assert program.wait() == 0
+            until(lambda: [one["outcome"] for one in requests(box)] == ["complete"])
 
 
 def test_what_a_killed_process_had_on_its_way_is_forgotten(box: Box) -> None:

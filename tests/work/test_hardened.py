@@ -129,3 +129,14 @@ exec sleep 60
     box.until_state(id, "done")
     last = (box.folder / "calls").read_text().splitlines()[-1]
     assert "--resume 0f0e0d0c-0b0a-4908-8706-050403020100" in last
+
+
+def test_a_job_whose_orphans_keep_ending_is_known_by_its_pid(box: JobBox) -> None:
+    """Its runner is woken again and again, and still says which process it looks after."""
+    orphans = "while [ ! -e go ]; do (sleep 0.03 &); sleep 0.03; done"
+    box.worker()
+    id = box.submit("--cwd", str(box.folder), "--", "sh", "-c", orphans)
+    pid = until(lambda: box.job(id)["pid"])
+    assert orphans in Path(f"/proc/{pid}/cmdline").read_text()
+    (box.folder / "go").touch()
+    box.until_state(id, "done")

@@ -58,6 +58,7 @@ OTHERS = {
     "finds headgate's address in it.",
     "OPENAI_BASE_URL": "The same for programs that use OpenAI's SDK.",
     "OPENAI_API_BASE": "The same for `aider`.",
+    "ANTHROPIC_API_BASE": "The same for `aider`, which then cannot be led elsewhere.",
     "OPENCODE_CONFIG": "A file with settings of `opencode`: where its providers are.",
     "OPENCODE_CONFIG_DIR": "A folder with such files.",
     "OPENCODE_CONFIG_CONTENT": "Settings of `opencode` themselves. A metered one finds in it "

@@ -262,6 +262,7 @@ class AdmittedExchange(WireExchange):
 
     def ended(self, how: End, words: str) -> None:
         """Give the seat back."""
+        how = self._really(how)
         self._over = True
         if self._keeping is not None:
             self._keeping.end()

@@ -254,8 +254,15 @@ class WireExchange:
             return True
         return self._answer.end() is not Outcome.TRUNCATED
 
+    def _really(self, how: End) -> End:
+        """How it ended. Who leaves after the last event of a stream has cancelled nothing."""
+        events = self._answer.events if self._answer is not None else None
+        whole = events is not None and events.outcome() is Outcome.COMPLETE
+        return End.COMPLETE if whole and how is End.CLIENT_GONE else how
+
     def ended(self, how: End, words: str) -> None:
         """Keep what is known of it."""
+        how = self._really(how)
         answer = self._answer
         usage = answer.usage() if answer is not None else NO_USAGE
         said = answer.events if answer is not None else None

@@ -208,10 +208,11 @@ class Runner:
     ) -> Cause | None:
         """Look after the program until it has ended; why it was made to, or None."""
         known = False
+        told_from = time.monotonic() + _LOOK  # for people; no use for what is over in a moment
         while child.status is None:
             number = _next_signal(_LOOK)
             child.reap()
-            if not number and not known:  # for people, of no use for what is over in a moment
+            if not known and time.monotonic() >= told_from:
                 self._gate.started(taken.lease, child.pid)
                 known = True
             if number in _STOPPING:

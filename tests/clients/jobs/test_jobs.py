@@ -197,7 +197,7 @@ def test_its_runner_is_killed(box: JobBox, client: Client, provider: Stage) -> N
     box.worker()
     id = submit(box, client)
     until(lambda: ran(client), within=SLOW)
-    first, agent = box.runner(id), box.job(id)["pid"]
+    first, agent = box.runner(id), until(lambda: box.job(id)["pid"])
     os.kill(first, signal.SIGKILL)
     until(lambda: box.events("adopted"))
     assert box.runner(id) != first
