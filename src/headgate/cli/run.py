@@ -4,7 +4,7 @@ import os
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 
-from headgate.cli.shared.open_gate import open_gate, say
+from headgate.cli.shared.open_gate import open_gate, say, warn_of_slips
 from headgate.cli.shared.options import add_about, add_grace, add_meter, add_queue_timeout
 from headgate.cli.shared.progress import Progress
 from headgate.core.quantities import parse_duration, shown
@@ -51,6 +51,8 @@ def run(args: Namespace) -> int:
     gate = open_gate(args)
     grace = gate.grace if args.grace is None else seconds(parse_duration(args.grace, "grace"))
     key = args.model or gate.key_of(argv, os.environ)
+    if key and not args.quiet:
+        warn_of_slips(gate, [key])
     plan = plan_for(gate, argv, key, said=args.meter)
     program = Program(
         argv,

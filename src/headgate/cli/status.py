@@ -138,6 +138,8 @@ def _odd(pool: PoolStatus, at: Seconds) -> list[str]:
 
 def _plain(pool: PoolStatus) -> list[str]:
     parts = []
+    if pool.bounded_by and pool.free == 0 and pool.own_free != 0:
+        parts.append(f"{pool.bounded_by} has no room")
     if pool.limit is None:
         parts += rates(pool) or (["no limit"] if pool.upstream is None else [])
     if pool.probing:

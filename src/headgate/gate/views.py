@@ -56,6 +56,15 @@ class Views:
             lambda ledger: status_and_queue.status(ledger, Seconds(time.time()), self._view)
         )
 
+    def known_keys(self) -> list[str]:
+        """The keys whose work runs, waits or has ended, in order."""
+
+        def do(ledger: Ledger) -> list[str]:
+            there = {row.key for row in ledger.tx.held()} | {row.key for row in ledger.lanes()}
+            return sorted(there.union(ledger.tx.known_keys()) - {NO_KEY})
+
+        return self._transactor.read(do)
+
     def capacity(
         self,
         key: str | None = None,

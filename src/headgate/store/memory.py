@@ -377,6 +377,9 @@ class _Rows(MemoryRequestRows):
         known = [row.mean for row in rows if row is not None and row.sound]
         return sum(known) / len(known) if known else None
 
+    def known_keys(self) -> list[str]:
+        return sorted(key for key in self._history if key)
+
     def add_member(self, row: Member) -> None:
         self._set(self._members, row.id, row)
 

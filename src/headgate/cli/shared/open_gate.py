@@ -3,6 +3,7 @@
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,18 @@ def open_anyway(args: Namespace) -> Gate:
     except ConfigError as error:
         say(f"{error}\n(going on without it)")
         return Gate(open_store(args.store), config=Defaults())
+
+
+def warn_of_slips(gate: Gate, keys: Iterable[str]) -> None:
+    """Say so of keys that were never used and are so like others that they may be slips."""
+    wanted = [key for key in dict.fromkeys(keys) if key]
+    known = gate.known_keys() if wanted else []
+    for key in wanted:
+        if key not in known:
+            from headgate.core.likely_slips import meant_key
+
+            if meant := meant_key(key, known):
+                say(f"warning: {key} was never used here; did you mean {meant}?")
 
 
 def print_json(found: object, old: "Old | None" = None) -> None:

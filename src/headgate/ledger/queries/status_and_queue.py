@@ -39,12 +39,15 @@ _SOON, _USUAL, _LATE = Seconds(1.0), Seconds(5.0), Seconds(60.0)
 
 def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
     """All pools, and what runs outside of every limit."""
+    from headgate.ledger.queries import room  # `run` waits without it
+
     use = ledger.use
     pool_set = ledger.under(view)
     lanes = ledger.lanes()
     queued = _queued(pool_set, lanes)
     held = ledger.tx.held()
     ledger.look_up(pool_set.pools.values())
+    rooms = room.of_pools(pool_set, ledger.machine, _use_for_one_more(ledger, pool_set), ledger.now)
     pools = []
     for pool in pool_set.pools.values():
         where = place(pool.name, ledger.machine)
@@ -74,6 +77,8 @@ def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
                 spacing_ms=pool.rates.spacing,
                 **_short(ledger, pool, where, wall),
                 strain=explain(strained, ledger.now) if strained else None,
+                room=rooms[pool.name].free,
+                bounded_by=rooms[pool.name].bounded_by,
             )
         )
     unlimited: dict[str, int] = {}
@@ -91,6 +96,16 @@ def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
         unlimited=unlimited,
         at=wall,
     )
+
+
+def _use_for_one_more(ledger: Ledger, pool_set: PoolSet) -> Use:
+    """The seats in use when all are let in who can be, and what is kept for others is kept."""
+    if not ledger.lanes():
+        return ledger.use
+    use = Survey(ledger).dry.use
+    for name in pool_set.pools:
+        use.take_over(ledger.use, place(name, ledger.machine))
+    return use
 
 
 def _queued(pool_set: PoolSet, lanes: list[Lane]) -> dict[str, int]:
@@ -171,6 +186,8 @@ def capacity(
     ledger: Ledger, key: str, cls: str = "normal", view: str = "", lender: int = 0
 ) -> Capacity:
     """Whether work with this key would be let in now, how much of it, and if not, when."""
+    from headgate.ledger.queries import room  # `run` waits without it
+
     request = Request(
         key=key,
         member="-",
@@ -191,7 +208,7 @@ def capacity(
         if fate and not reasons:
             reasons = (Reason("behind", tightest(needs)),)
     reasons = tuple(sorted(reasons, key=lambda reason: -(reason.until or 0)))
-    free = 0 if reasons else _free(needs, cls, use, ledger.now)
+    free = 0 if reasons else room.of_needs(needs, cls, use, ledger.now)
     if queued and not reasons and free is not None:
         free += 1  # the one that was let in for a try
     eta: Seconds | None = None
@@ -222,26 +239,6 @@ def _retry_after(reason: Reason, eta: Seconds | None, ledger: Ledger) -> Seconds
     if reason.until is not None and reason.until < FOREVER:
         return max(_SOON, seconds(reason.until - ledger.now))
     return min(_LATE, max(_SOON, eta or _USUAL))
-
-
-def _free(needs: tuple[Need, ...], cls: str, use: Use, now: Ms) -> int | None:
-    """How many more pieces of weight one fit, found by asking the same rule as admission."""
-    bounds = [seats.bound(need.pool, need.place, use) for need in needs]
-    most = [
-        _room(need, cls, use, now, most=bound)
-        for need, bound in zip(needs, bounds, strict=True)
-        if bound is not None
-    ]
-    return min(most) if most else None
-
-
-def _room(need: Need, cls: str, use: Use, now: Ms, *, most: int) -> int:
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = seats.blocked_by(need._replace(seats=middle), cls, use, now) is None
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return low
 
 
 def _near(needs: tuple[Need, ...], free: int | None) -> bool:

@@ -353,6 +353,9 @@ class Tx(RequestTx, Protocol):
     def usual_hold(self, keys: Iterable[str]) -> float | None:
         """How long work with these keys held its seats lately; None without history."""
 
+    def known_keys(self) -> list[str]:
+        """The keys whose work has held seats, in order."""
+
     def add_member(self, row: Member) -> None:
         """Keep a member."""
 

@@ -200,6 +200,9 @@ INSERT OR REPLACE INTO history VALUES (?, ?, ?)
 -- name: history
 SELECT count, mean FROM history WHERE key = ?
 
+-- name: known_keys
+SELECT key FROM history WHERE key <> '' ORDER BY key
+
 -- name: insert_member
 INSERT OR REPLACE INTO member VALUES (?, ?, ?, ?, ?, ?)
 
