@@ -261,7 +261,10 @@ def test_bad_ids(ask: Ask, verb: str, id: str) -> None:
     """Every verb says what an id looks like."""
     said = ask(verb, "--", id)
     assert (said.code, said.out) == (2, "")
-    assert f"bad id {id!r}: expected a number, as shown by headgate queue" in said.err
+    assert (
+        f"bad id {id!r}: expected a number or the name of a job, as shown by headgate queue"
+        in said.err
+    )
 
 
 @pytest.mark.parametrize("verb", ["wait", "hold", "release", "retry", "cancel", "logs", "why"])

@@ -64,7 +64,7 @@ def _tell(events: Iterable[Event], *, as_json: bool) -> None:
 def event_line(event: Event, pen: terminal.Pen) -> str:
     """An event on a line, so that those to come can be lined up with those that were."""
     kind = terminal.clean(event.event)
-    about = " ".join(word for word in (event.task, event.key, event.pool) if word)
+    about = " ".join(word for word in (event.name, event.task, event.key, event.pool) if word)
     work = str(event.work or "")
     head = f"{terminal.clock(event.at)}  {kind:<13}  {work:>6}"
     tail = terminal.clean("  ".join(word for word in (about, event.text) if word))

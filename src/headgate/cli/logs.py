@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headgate.cli.queue import whole
 from headgate.cli.shared import terminal
-from headgate.cli.shared.open_gate import open_anyway, parse_id, say
+from headgate.cli.shared.open_gate import find_id, open_anyway, say
 from headgate.core.jobs.states import ENDED
 from headgate.core.printable_text import plain
 from headgate.core.times import Seconds
@@ -26,7 +26,7 @@ _LOOK = Seconds(0.1)
 
 def arguments(parser: ArgumentParser) -> None:
     """What `logs` takes."""
-    parser.add_argument("id", metavar="ID", help="as printed by headgate submit")
+    parser.add_argument("id", metavar="ID", help="its id, or the name of a job")
     parser.add_argument(
         "-f", "--follow", action="store_true", help="go on until the job has ended, or Ctrl-C"
     )
@@ -37,12 +37,12 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Copy the log to stdout."""
-    id = parse_id(args.id)
     lines = None if args.lines is None else whole(args.lines, "-n", least=0)
     attempt = None if args.attempt is None else whole(args.attempt, "--attempt")
     if attempt is not None and args.follow:
         raise UsageError("-f follows the last attempt; use it without --attempt")
     with open_anyway(args) as gate:
+        id = find_id(gate, args.id)
         job = gate.jobs.status(id)
         if args.follow and not args.path:
             return _follow(gate, id, lines)

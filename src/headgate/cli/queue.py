@@ -2,6 +2,7 @@
 
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 
 from headgate.cli.shared import requests, terminal
 from headgate.cli.shared.open_gate import open_anyway, print_json
@@ -16,6 +17,7 @@ _MOST = 1_000_000
 _CLASSES = {parse_priority(name): name for name in CLASSES}
 _RUNNING = (
     ("id", "right"),
+    ("name", "shrinks"),
     ("task", "shrinks"),
     ("key", "shrinks"),
     ("priority", ""),
@@ -32,6 +34,7 @@ _RUNNING = (
 _WAITING = (
     ("place", "right"),
     ("id", "right"),
+    ("name", "shrinks"),
     ("task", "shrinks"),
     ("key", "shrinks"),
     ("priority", ""),
@@ -43,6 +46,7 @@ _WAITING = (
 )
 _ASIDE = (
     ("id", "right"),
+    ("name", "shrinks"),
     ("task", "shrinks"),
     ("key", "shrinks"),
     ("state", ""),
@@ -50,10 +54,10 @@ _ASIDE = (
     ("until", ""),
     ("attempt", "right"),
     ("because", "shrinks"),
-    ("name", "shrinks"),
 )
 _ENDED = (
     ("id", "right"),
+    ("name", "shrinks"),
     ("task", "shrinks"),
     ("key", "shrinks"),
     ("state", ""),
@@ -61,7 +65,6 @@ _ENDED = (
     ("exit", "right"),
     ("attempts", "right"),
     ("because", "shrinks"),
-    ("name", "shrinks"),
 )
 
 
@@ -114,12 +117,13 @@ def lines(queue: Queue, pen: terminal.Pen, *, skip: int = 0, running: int = 0) -
     """The queue for people."""
     if not queue.running and not queue.total_waiting and not queue.aside:
         return ["Nothing runs and nothing waits."]
+    names = {job.id: job.name for job in queue.jobs}
     more = running - len(queue.running)
     shown = f" (the first {len(queue.running)})" if more > 0 else ""
     drawn = [pen.paint(f"{max(running, len(queue.running))} running{shown}", "bold")]
-    drawn += terminal.table(_RUNNING, [_running(work) for work in queue.running], pen)
+    drawn += terminal.table(_RUNNING, [_running(work, names) for work in queue.running], pen)
     drawn += ["", pen.paint(f"{queue.total_waiting} waiting{_part(queue, skip)}", "bold")]
-    drawn += terminal.table(_WAITING, [_waiting(work) for work in queue.waiting], pen)
+    drawn += terminal.table(_WAITING, [_waiting(work, names) for work in queue.waiting], pen)
     if queue.aside:
         total, listed = queue.total_aside, len(queue.aside)
         part = f" (the first {listed})" if listed < total else ""
@@ -136,6 +140,7 @@ def _ended(jobs: list[JobStatus], pen: terminal.Pen) -> list[str]:
 def _aside(job: JobStatus) -> tuple[terminal.Cell, ...]:
     return (
         job.id,
+        job.name,
         job.task,
         job.key or "(no model)",
         ((job.state, "yellow"),),
@@ -143,7 +148,6 @@ def _aside(job: JobStatus) -> tuple[terminal.Cell, ...]:
         "" if job.due is None else terminal.clock(job.due),
         job.attempts or "",
         job.reason,
-        job.name,
     )
 
 
@@ -151,6 +155,7 @@ def _past(job: JobStatus) -> tuple[terminal.Cell, ...]:
     style = {"done": "green", "failed": "red", "lost": "red"}.get(job.state, "yellow")
     return (
         job.id,
+        job.name,
         job.task,
         job.key or "(no model)",
         ((job.state, style),),
@@ -158,7 +163,6 @@ def _past(job: JobStatus) -> tuple[terminal.Cell, ...]:
         job.exit,
         job.attempts or "",
         job.reason,
-        job.name,
     )
 
 
@@ -169,9 +173,10 @@ def _part(queue: Queue, skip: int) -> str:
     return f" (from {skip + 1} to {skip + shown})" if shown else " (this page is past the last)"
 
 
-def _running(work: Running) -> tuple[terminal.Cell, ...]:
+def _running(work: Running, names: Mapping[int, str]) -> tuple[terminal.Cell, ...]:
     return (
         work.id,
+        names.get(work.id, ""),
         work.task,
         work.key or "(no model)",
         _CLASSES.get(work.priority, str(work.priority)) if work.priority else "",
@@ -187,10 +192,11 @@ def _running(work: Running) -> tuple[terminal.Cell, ...]:
     )
 
 
-def _waiting(work: Waiting) -> tuple[terminal.Cell, ...]:
+def _waiting(work: Waiting, names: Mapping[int, str]) -> tuple[terminal.Cell, ...]:
     return (
         work.position,
         work.id,
+        names.get(work.id, ""),
         work.task,
         work.key or "(no model)",
         _CLASSES.get(work.priority, str(work.priority)) if work.priority else "",

@@ -63,6 +63,8 @@ def run(args: Namespace) -> int:
             say("nothing was submitted: there was no job in it")
             return 0
         if not args.quiet:
+            if any(draft.name.isdigit() for draft in drafts):
+                say("warning: a name of digits only is taken for an id; it finds no job")
             warn_of_slips(gate, (draft.key for draft in drafts))
         found = gate.jobs.submit(drafts)
         if not args.quiet:

@@ -168,6 +168,13 @@ class Views:
             lambda ledger: job_queries.job(ledger, id, Seconds(time.time()))
         )
 
+    def find_job(self, name: str, what: str = "id") -> int:
+        """The id of the job of this name: that has not ended, else of the latest that has."""
+        from headgate.ledger.queries import job_queries
+
+        wanted = parse_task(name, "name")
+        return self._transactor.read(lambda ledger: job_queries.named(ledger, wanted, what))
+
     def find_work(
         self, *, task: str | None = None, name: str | None = None, key: str | None = None
     ) -> list[SelectedWork]:

@@ -95,11 +95,16 @@ def warn_of_old_names(old: "Old", where: str = "") -> None:
     say(f"{where}{old.warning()}")
 
 
-def parse_id(text: str) -> int:
-    """The id of a ticket, a lease or a job."""
-    if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text)):
-        raise UsageError(f"bad id {text!r}: expected a number, as shown by headgate queue")
-    return int(text)
+def find_id(gate: Gate, text: str) -> int:
+    """The id of a ticket, a lease or a job; of a job by its name, too."""
+    if text.isascii() and text.isdigit() and len(text) < 19 and int(text):
+        return int(text)
+    if not text.strip() or text.isdigit() or not text.isprintable():
+        raise UsageError(
+            f"bad id {text[:40]!r}: expected a number or the name of a job, as shown by headgate "
+            "queue"
+        )
+    return gate.find_job(text)
 
 
 def parse_note(text: str) -> str:

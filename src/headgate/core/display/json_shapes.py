@@ -38,13 +38,14 @@ VARIABLE = "HEADGATE_SCHEMA"
 
 Json = dict[str, Any]
 
-EVENT = ("seq", "event", "at", "work", "task", "key", "pool", "text")
+EVENT = ("seq", "event", "at", "work", "task", "key", "pool", "text", "name")
 MESSAGE = (*EVENT, "summary", "position", "until", "target", "host", "delivery")
 WORK = (
     *("id", "type", "state", "code", "reason", "key", "task", "name", "label"),
     *("priority", "weight", "pool", "position", "eta", "since", "waited"),
     *("submitted", "started", "held", "ended", "due"),
     *("attempts", "exit", "pid", "borrows", "last_line", "in_flight", "oldest_request"),
+    *("session", "parks"),
 )
 HISTORY = ("pools", "events", "attempt_list", "deadlock", "metered")
 METERED = Metered._fields

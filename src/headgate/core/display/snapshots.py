@@ -240,6 +240,10 @@ class JobStatus(NamedTuple):
     since: Seconds | None = None
     waited: Seconds | None = None
     held: Seconds | None = None
+    session: str = ""
+    """The session of its agent, where that has told it."""
+    parks: int = 0
+    """How often it was parked."""
 
 
 class AttemptStatus(NamedTuple):
@@ -338,6 +342,8 @@ class Event(NamedTuple):
     task: str
     pool: str
     text: str
+    name: str = ""
+    """What the job that it is about was named."""
 
     @property
     def id(self) -> int:

@@ -331,6 +331,7 @@ def _passed(survey: Survey, passed: dict[int, int], own: Lane, pool: str) -> int
 def event(row: EventRow, ledger: Ledger, wall: Seconds) -> Event:
     """An event, with its time on the wall clock."""
     at = wall - seconds(ledger.now - row.at)
+    job = ledger.tx.job(row.work) if row.work else None
     return Event(
         seq=row.id,
         at=at,
@@ -340,6 +341,7 @@ def event(row: EventRow, ledger: Ledger, wall: Seconds) -> Event:
         task=row.task,
         pool=row.pool,
         text=row.text,
+        name=job.name if job is not None else "",
     )
 
 

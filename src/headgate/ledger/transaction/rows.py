@@ -392,6 +392,9 @@ class Tx(RequestTx, Protocol):
     def jobs(self, word: Word, after: int, most: int) -> list[Job]:
         """Jobs that people call so, by id; the latest first if `after` is negative."""
 
+    def jobs_named(self, name: str) -> list[Job]:
+        """All jobs of a name, the latest first."""
+
     def count_jobs(self, word: Word) -> int:
         """How many jobs people call so."""
 

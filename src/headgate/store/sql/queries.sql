@@ -279,6 +279,9 @@ ORDER BY id LIMIT ?
 SELECT * FROM job WHERE state = ? AND (state = 'parked' AND code = '') = ?
 ORDER BY id DESC LIMIT ?
 
+-- name: jobs_named
+SELECT * FROM job INDEXED BY job_name WHERE name = ? AND name <> '' ORDER BY id DESC
+
 -- name: count_jobs
 SELECT count(*) FROM job WHERE state = ?
 
