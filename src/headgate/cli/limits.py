@@ -16,20 +16,20 @@ from headgate.errors import UsageError
 from headgate.gate import Gate
 
 COLUMNS = (
-    ("pool", "shrinks"),
+    ("pool", "name"),
     ("limit", "right"),
-    ("reduced from", "right"),
-    ("from", ""),
-    ("configured", "right"),
-    ("adapts", ""),
-    ("next probe", ""),
-    ("cooldown", "right"),
-    ("lag", "right"),
-    ("rpm", "right"),
-    ("tpm", "right"),
-    ("spacing", "right"),
-    ("max hold", "right"),
-    ("reserve", "shrinks"),
+    ("was", "right?"),
+    ("from", "shrinks?"),
+    ("configured", "right?"),
+    ("adapts", "shrinks?"),
+    ("next probe", "shrinks?"),
+    ("cooldown", "right?"),
+    ("lag", "right?"),
+    ("rpm", "right?"),
+    ("tpm", "right?"),
+    ("spacing", "right?"),
+    ("max hold", "right?"),
+    ("reserve", "shrinks?"),
 )
 
 
@@ -212,7 +212,7 @@ def lines(pools: Iterable[PoolStatus], pen: terminal.Pen, at: Seconds) -> list[s
 
 def in_order(pools: Iterable[PoolStatus]) -> list[PoolStatus]:
     """The machine first, then the others by name."""
-    return sorted(pools, key=lambda pool: (pool.pool != HOST, pool.pool))
+    return sorted(pools, key=lambda pool: (pool.pool != HOST, terminal.natural(pool.pool)))
 
 
 def row(pool: PoolStatus, at: Seconds) -> tuple[terminal.Cell, ...]:

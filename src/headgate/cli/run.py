@@ -3,6 +3,7 @@
 import os
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from headgate.cli.shared.open_gate import open_gate, say, warn_of_slips
 from headgate.cli.shared.options import add_about, add_grace, add_meter, add_queue_timeout
@@ -10,6 +11,9 @@ from headgate.cli.shared.progress import Progress
 from headgate.core.quantities import parse_duration, shown
 from headgate.core.times import Seconds, seconds
 from headgate.errors import CancelledWorkError, HeadgateError, UsageError
+
+if TYPE_CHECKING:
+    from headgate.gate.lease import Lease
 
 _LONG_AGO = Seconds(100_000_000)
 
@@ -67,6 +71,11 @@ def run(args: Namespace) -> int:
         queue_timeout=queue_timeout(args.queue_timeout, os.environ),
     )
 
+    def begin(lease: "Lease") -> None:
+        progress.done(lease.waited)
+        if lease.waited and not args.quiet and (hint := gate.silence_hint(argv)):
+            say(hint)
+
     def announce(text: str) -> None:
         progress.done()
         say(text)
@@ -77,7 +86,7 @@ def run(args: Namespace) -> int:
             program,
             say=announce,
             on_wait=None if args.quiet else progress.waiting,
-            on_start=lambda lease: progress.done(lease.waited),
+            on_start=begin,
         )
     except CancelledWorkError as error:
         progress.done()

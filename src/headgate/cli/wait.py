@@ -39,6 +39,10 @@ def run(args: Namespace) -> int:
                 if not args.quiet and not args.json:
                     why = f": {job.reason}" if job.reason else ""
                     say(f"{called(job)} is {job.state}{why}")
+        hints = () if args.quiet or args.json else map(gate.jobs.command, ids)
+        for hint in dict.fromkeys(gate.silence_hint(command) for command in hints if command):
+            if hint:
+                say(hint)
     if args.json:
         print_json(
             [json_shapes.document(json_shapes.work(job)) for job in found], old_json_names.WORK

@@ -29,6 +29,7 @@ from headgate.gate.live_settings import Settings
 from headgate.gate.liveness.process_marks import MARK
 from headgate.gate.process_runtime import Runtime
 from headgate.ledger.queries import status_and_queue
+from headgate.ledger.queries.work_filter import ALL, WorkFilter
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import WITHOUT_HOST
 
@@ -96,17 +97,19 @@ class Views:
 
         return plan(self._runtime, candidates, self._view, self._parent(), self.moment)
 
-    def queue(self, *, most: int = 100, skip: int = 0) -> Queue:
-        """What runs and what waits, in the order of the line."""
+    def queue(self, *, most: int = 100, skip: int = 0, wanted: WorkFilter | None = None) -> Queue:
+        """What runs and what waits, in the order of the line; with a filter, what fits."""
         from headgate.ledger.queries import job_queries, metered
 
         def do(ledger: Ledger) -> Queue:
             wall = Seconds(time.time())
-            found = status_and_queue.queue(ledger, wall, most, skip)
+            fits = ALL if wanted is None else wanted
+            found = status_and_queue.queue(ledger, wall, most, skip, fits)
+            aside, total = job_queries.aside_like(ledger, wall, most, fits)
             return found._replace(
                 running=metered.with_requests(ledger, found.running, wall),
-                aside=tuple(job_queries.aside(ledger, wall, most)),
-                total_aside=ledger.tx.count_aside(),
+                aside=tuple(aside),
+                total_aside=total,
                 jobs=tuple(job_queries.of_queue(ledger, found, wall)),
             )
 

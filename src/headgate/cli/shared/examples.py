@@ -29,9 +29,10 @@ EXAMPLES = {
         ("headgate init --service", "the same as a service"),
     ),
     "worker": _of(("headgate worker -q", "start submitted work, and print nothing of it")),
-    "status": _of(("headgate status", "what is in use"), ("headgate status --json | jq", "…")),
+    "status": _of(("headgate status", "what is in use"), ("headgate status --watch", "until q")),
     "queue": _of(
-        ("headgate queue --all", "what has ended, too"),
+        ("headgate queue --watch", "drawn again each second, until q"),
+        ("headgate queue --pool anthropic --state queued", "only what fits"),
         ("headgate queue --json", "positions, reasons, ETAs"),
     ),
     "why": _of(("headgate why review", "where it stands, and why")),

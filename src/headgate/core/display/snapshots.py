@@ -305,6 +305,8 @@ class Queue(NamedTuple):
     total_aside: int = 0
     jobs: tuple[JobStatus, ...] = ()
     """What else is known of those of the running and waiting that are jobs."""
+    total_running: int = 0
+    """How many run that were looked at: all that fit, with a filter."""
 
 
 class SelectedWork(NamedTuple):

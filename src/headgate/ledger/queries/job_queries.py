@@ -10,7 +10,10 @@ from headgate.core.times import Seconds, seconds
 from headgate.errors import UsageError
 from headgate.ledger.queries import status_and_queue
 from headgate.ledger.queries.status_and_queue import wall_time
+from headgate.ledger.queries.work_filter import WorkFilter
 from headgate.ledger.transaction.ledger import Ledger
+
+_ALL = 10**9
 
 
 def job(ledger: Ledger, id: int, wall: Seconds) -> JobStatus | None:
@@ -115,6 +118,16 @@ def of_queue(ledger: Ledger, queue: Queue, wall: Seconds) -> list[JobStatus]:
 def aside(ledger: Ledger, wall: Seconds, most: int) -> list[JobStatus]:
     """Jobs that wait for something else than seats: a person, another job, their next try."""
     return some(ledger, ledger.tx.aside(most), wall)
+
+
+def aside_like(
+    ledger: Ledger, wall: Seconds, most: int, wanted: WorkFilter
+) -> tuple[list[JobStatus], int]:
+    """The same, of what fits a filter; and how many that are."""
+    if wanted.takes_all:
+        return aside(ledger, wall, most), ledger.tx.count_aside()
+    rows = [row for row in ledger.tx.aside(_ALL) if wanted.takes(row.key, row.task, row.name)]
+    return some(ledger, rows[:most], wall), len(rows)
 
 
 def finished(

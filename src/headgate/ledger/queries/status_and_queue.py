@@ -28,11 +28,13 @@ from headgate.core.times import Ms, Seconds, seconds
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.queries.positions_and_etas import Spot, Survey, tightest
+from headgate.ledger.queries.work_filter import ALL, WorkFilter
 from headgate.ledger.transaction import outside_use, unreadable
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import place
 from headgate.ledger.transaction.rows import EventRow, Lane, LeaseRow, Ticket
 
+_ALL_LEASES = 10**9
 _SOON, _USUAL, _LATE = Seconds(1.0), Seconds(5.0), Seconds(60.0)
 """When to ask again whether there is room: the soonest, as a rule, and the latest."""
 
@@ -305,23 +307,44 @@ def _attempt(ledger: Ledger, lease: LeaseRow) -> int:
     return job.attempts if job else 0
 
 
-def queue(ledger: Ledger, wall: Seconds, most: int = 100, skip: int = 0) -> Queue:
-    """What runs and what waits. Positions are counted on the way, not looked up one by one."""
+def queue(
+    ledger: Ledger, wall: Seconds, most: int = 100, skip: int = 0, wanted: WorkFilter = ALL
+) -> Queue:
+    """What runs and what waits. Positions are counted on the way, not looked up one by one.
+
+    With a filter all are gone through; pages and the number of those who wait are of what fits.
+    """
     survey = Survey(ledger)
-    leases = ledger.tx.leases(0, max(1, most))
-    start, passed = survey.near(skip)
+    leases = [
+        row
+        for row in ledger.tx.leases(0, max(1, most) if wanted.takes_all else _ALL_LEASES)
+        if _fits(ledger, wanted, row.key, row)
+    ]
+    start, passed = survey.near(skip if wanted.takes_all else 0)
+    index = sum(passed.values())
     page: list[Waiting] = []
-    for index, (lane, ticket) in enumerate(survey.in_order(start), sum(passed.values())):
-        if index >= skip + most:
+    for lane, ticket in survey.in_order(start):
+        if wanted.takes_all and index >= skip + most:
             break
-        if index >= skip:
-            reasons = survey.reasons(ticket)
-            position = 1 + max(_passed(survey, passed, lane, reason.pool) for reason in reasons)
-            spot = Spot(position, reasons, survey.eta(reasons[0], position))
-            page.append(_waiting(ledger, lane, ticket, spot, wall))
+        if _fits(ledger, wanted, lane.key, ticket):
+            if skip <= index < skip + most:
+                reasons = survey.reasons(ticket)
+                position = 1 + max(_passed(survey, passed, lane, one.pool) for one in reasons)
+                spot = Spot(position, reasons, survey.eta(reasons[0], position))
+                page.append(_waiting(ledger, lane, ticket, spot, wall))
+            index += 1
         passed[lane.id] += 1
-    total = sum(lane.waiting for lane in survey.lanes.values())
-    return Queue(tuple(running(ledger, row, wall) for row in leases), tuple(page), total)
+    total = sum(lane.waiting for lane in survey.lanes.values()) if wanted.takes_all else index
+    shown = tuple(running(ledger, row, wall) for row in leases[: max(1, most)])
+    return Queue(shown, tuple(page), total, total_running=len(leases))
+
+
+def _fits(ledger: Ledger, wanted: WorkFilter, key: str, row: LeaseRow | Ticket) -> bool:
+    """Whether a piece of work is wanted; its name is looked up if that matters."""
+    if wanted.takes_all:
+        return True
+    job = ledger.tx.job(row.id) if wanted.name is not None else None
+    return wanted.takes(key, row.task, job.name if job is not None else "")
 
 
 def _passed(survey: Survey, passed: dict[int, int], own: Lane, pool: str) -> int:
