@@ -51,8 +51,9 @@ bench: $(VENV)/.dev ## measure, as ratios to a baseline in the same run
 sim: $(VENV)/.dev ## judge how limits are learned, and write it into docs/control.md (minutes)
 	$(BIN)/headgate sim report --out docs/control.md $(ARGS)
 
-reference: $(VENV)/.dev ## write docs/reference.md, as the code has it
+reference: $(VENV)/.dev ## write docs/reference.md and the man pages, as the code has it
 	$(BIN)/python tools/reference.py
+	PYTHONPATH=. $(BIN)/python tools/man_pages.py
 
 chaos: $(VENV)/.dev ## kill and stop things at random for HEADGATE_CHAOS_SECONDS (120), then count seats
 	HEADGATE_CHAOS_SECONDS=$(HEADGATE_CHAOS_SECONDS) $(BIN)/pytest -m chaos --timeout=0 $(ARGS)

@@ -9,7 +9,8 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from headgate.cli import OPTIONS, VERBS, parser_of
+from headgate.cli import GROUPS, OPTIONS, VERBS, parser_of
+from headgate.cli.shared.examples import EXAMPLES
 from headgate.cli.shared.exit_codes import EXIT_CODES
 from headgate.config.key_descriptions import all_fields
 from headgate.core.environment import VARIABLES
@@ -69,6 +70,9 @@ def _verbs() -> Iterator[str]:
     yield "## Verbs"
     yield "Before the verb, as in `headgate --store URL VERB`:"
     yield _table(("option", "what it does"), OPTIONS.items())
+    for heading, verbs in GROUPS.items():
+        listed = ", ".join(f"[{verb}](#headgate-{verb})" for verb in verbs)
+        yield f"{heading}: {listed}."
     for verb in VERBS:
         yield from _verb(parser_of(verb), "###")
 
@@ -85,6 +89,9 @@ def _verb(parser: ArgumentParser, level: str) -> Iterator[str]:
         yield _table(("option", "what it does"), options.items())
     if parser.epilog:
         yield _sentence(parser.epilog)
+    if shown := EXAMPLES.get(parser.prog.removeprefix("headgate ")):
+        lines = [f"{one.command}  # {one.does}" for one in shown]
+        yield "\n".join(["```sh", *lines, "```"])
     for action in _all(parser):
         if isinstance(action.choices, Mapping):
             for below in action.choices.values():

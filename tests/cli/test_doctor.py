@@ -20,6 +20,7 @@ from headgate.cli.shared import terminal
 from headgate.config import Config, load
 from headgate.core.display.snapshots import PoolStatus, Status
 from headgate.core.key_patterns import matches
+from headgate.core.pattern_overlap import covers, overlap
 from headgate.core.times import Ms, Seconds
 from headgate.doctor import (
     Finding,
@@ -35,7 +36,6 @@ from headgate.doctor import (
     unmanaged_agents,
 )
 from headgate.doctor.facts import Facts, StoreContents, gather
-from headgate.doctor.pattern_overlap import covers, overlap
 from headgate.gate.liveness.process_marks import MARK
 from tests.cli.golden.compare import Ask, asking, check
 from tests.support import HEADGATE, LONG, Box, until

@@ -132,6 +132,11 @@ SHOWN: dict[str, list[list[str | bytes]]] = {
         ["run", "-m", "a/b", "--wait", "300ms", "--", "true"],
         ["run", b"--\xff\xfe\x1b[2J", "--", "true"],
     ],
+    "completion": [
+        ["completion", "words", "headgate", "why", ""],
+        ["completion", "words", "headgate", HOSTILE, HOSTILE],
+        ["completion", HOSTILE],
+    ],
     "submit": [
         ["submit", "--name", HOSTILE, "--", "true"],
         ["submit", "-m", HOSTILE, "--", "true"],

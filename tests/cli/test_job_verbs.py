@@ -87,7 +87,7 @@ def test_the_queue_shows_jobs_in_every_state() -> None:
 def test_the_queue_says_how_many_are_aside_in_all() -> None:
     """A list that is cut short says so."""
     drawn = queue.lines(QUEUE._replace(total_aside=5_000), PLAIN)
-    assert "5000 not in the line (the first 3)" in drawn
+    assert "5000 not in the line (the first 3; for more: --size N)" in drawn
 
 
 def test_why_tells_all_of_a_job() -> None:
@@ -261,7 +261,10 @@ def test_bad_ids(ask: Ask, verb: str, id: str) -> None:
     """Every verb says what an id looks like."""
     said = ask(verb, "--", id)
     assert (said.code, said.out) == (2, "")
-    assert f"bad id {id!r}: expected a number, as shown by headgate queue" in said.err
+    assert (
+        f"bad id {id!r}: expected a number or the name of a job, as shown by headgate queue"
+        in said.err
+    )
 
 
 @pytest.mark.parametrize("verb", ["wait", "hold", "release", "retry", "cancel", "logs", "why"])

@@ -297,7 +297,8 @@ def test_no_seat_is_free_while_a_rate_is_used_up(box: Box, ask: Ask) -> None:
         with gate.slot(key, tokens=10):
             pass
     found = {pool.pool: (pool.free, pool.short_of) for pool in gate.status().pools}
-    assert [found[name] for name in "abcd"] == [(0, "rpm"), (0, "tpm"), (0, "spacing"), (4, "")]
+    free = [(0, "rpm"), (0, "tpm"), (0, "spacing"), (3, "")]  # of the last, the machine takes 3
+    assert [found[name] for name in "abcd"] == free
     shown = ask("status").out
     assert "rpm used up, next start in " in shown
     assert "tpm used up, next start in " in shown

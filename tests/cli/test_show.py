@@ -337,7 +337,8 @@ def test_queue_is_lined_up() -> None:
 
 def test_queue_pages(busy: Gate, ask: Ask) -> None:
     """A page says which part of the line it shows, and one past the end says so."""
-    assert "3 running (the first 1)" in ask("queue", "--size", "1").out
+    assert "3 running (the first 1; for more: --size N)" in ask("queue", "--size", "1").out
+    assert "2 waiting (from 1 to 1; the next: --page 2)" in ask("queue", "--size", "1").out
     second = ask("queue", "--page", "2", "--size", "1").out
     assert "2 waiting (from 2 to 2)" in second
     assert "first" not in second.partition("waiting")[2]

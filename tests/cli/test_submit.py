@@ -134,7 +134,7 @@ def test_what_is_kept_is_closed_to_others(box: JobBox) -> None:
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["--after", "x", "--", "true"], "bad --after 'x': expected the id of a job"),
+        (["--after", "x", "--", "true"], "bad --after 'x': expected a number or the name of a job"),
         (["--after", "9" * 30, "--", "true"], "bad --after"),
         (["--after", "99", "--", "true"], "bad --after 99: there is no such job"),
         (["--env", "FOO", "--", "true"], "bad --env 'FOO': expected NAME=VALUE"),
@@ -260,7 +260,10 @@ MISTAKES = [
     ('{"command": ["a"], "hold": "no"}', "bad hold 'no': expected true or false"),
     ('{"command": ["a"], "park": 0}', "bad park 0: expected true or false"),
     ('{"command": ["a"], "escalate": "x"}', "bad escalate 'x': expected true or false"),
-    ('{"command": ["a"], "after": ["later"]}', "bad --after 'later': expected the id of a job"),
+    (
+        '{"command": ["a"], "after": ["later"]}',
+        "bad --after 'later': expected a number or the name of a job",
+    ),
     ('{"command": ["a"], "models": {"a": 1}}', "bad models {'a': 1}: expected PROVIDER/MODEL"),
     ('{"command": ["a"], "weight": true}', "bad weight True"),
     ('{"command": ["a"], "priority": 1.5}', "bad priority 1.5"),

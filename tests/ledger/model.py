@@ -333,8 +333,9 @@ class Model:
         self.dead_removed = True
         for member in sorted(self.dead & self.members):
             self._leave_line(member)
-            for lease in [one for one in self.leases if one.member == member]:
-                self.release(lease.id, completed=False)
+            held = [one.id for one in self.leases if one.member == member]
+            for id in sorted(held):  # of a family, who goes first decides how its seats rest
+                self.release(id, completed=False)
             self.members.discard(member)
 
     def _leave_line(self, member: str) -> None:

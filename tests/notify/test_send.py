@@ -53,6 +53,7 @@ def test_a_command_gets_the_event_as_json(tmp_path: Path) -> None:
         "key": "anthropic/opus",
         "pool": None,
         "text": "exit 1",
+        "name": None,
         "summary": "failed: 17 oracle-2 anthropic/opus: exit 1",
         "position": None,
         "until": None,

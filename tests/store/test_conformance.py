@@ -562,6 +562,7 @@ def test_history_is_a_mean_that_forgets(store: Store) -> None:
         assert tx.usual_hold(["a/x"]) == pytest.approx(mean)
         assert tx.usual_hold(["a/x", "a/y", "never"]) == pytest.approx((mean + 500) / 2)
         assert tx.usual_hold(["never"]) is None
+        assert tx.known_keys() == ["a/x", "a/y"]
         assert tx.usual_hold([]) is None
 
 

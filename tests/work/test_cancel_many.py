@@ -87,7 +87,11 @@ def test_one_that_cannot_be_cancelled_does_not_keep_the_others(busy: JobBox) -> 
     assert said.code == 2
     outcomes = [(one["id"], one["outcome"], one["error"]) for one in json.loads(said.out)]
     assert outcomes == [
-        ("x", "failed", "bad id 'x': expected a number, as shown by headgate queue"),
+        (
+            "x",
+            "failed",
+            "bad id 'x': expected a number or the name of a job, as shown by headgate queue",
+        ),
         (99, "failed", "nothing with the id 99 waits or runs; see headgate queue"),
         (done, "failed", f"job {done} has ended already, as cancelled"),
         (waits, "withdrawn", None),

@@ -31,8 +31,10 @@ def test_a_zombie_whose_runner_is_killed(name: str, box: JobBox) -> None:
     until(lambda: gone(scene.agents()[0]), within=2 + 5)
     box.until_state(id, "parked", within=5)
     assert [row[3] for row in box.events("adopted")] == [id]
-    (first,) = box.job(id)["attempt_list"]
+    found = box.job(id)
+    (first,) = found["attempt_list"]
     assert first["code"] == "rate_limited"
+    assert (found["parks"], bool(found["session"])) == (1, True)
     (paused, *_) = box.events("paused")
     scene.open(paused[6])
     box.until_state(id, "done")

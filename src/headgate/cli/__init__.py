@@ -15,36 +15,52 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-VERBS = {
-    "run": "run a program when there is room for it",
-    "submit": "hand in work that outlives this terminal",
-    "worker": "start submitted work when there is room for it",
-    "up": "everything in the background: a worker",
-    "status": "what is in use, pool by pool",
-    "queue": "what runs and what waits",
-    "capacity": "whether there is room for a model now (exit 75 if not)",
-    "plan": "which of some candidates would start now, and why not the others",
-    "why": "why something waits, or how it ended",
-    "cancel": "end something, waiting or running",
-    "logs": "the output of a job",
-    "wait": "wait until jobs have ended (exit 1 if one failed)",
-    "retry": "put a job that has ended into the line again",
-    "hold": "take a waiting job out of the line",
-    "release": "let a held job into the line",
-    "move": "give a waiting job another place in the line",
-    "limits": "show, set and unset limits and cooldowns",
-    "pause": "let nothing start in a pool",
-    "resume": "let a paused pool go on",
-    "report": "tell a pool what upstream said, as in a 429",
-    "events": "what happened",
-    "notify": "try and show who is told of what happens",
-    "init": "write a configuration file to start from",
-    "config": "check the configuration",
-    "probe": "find out how many this machine, or an account, can take",
-    "doctor": "look for what is wrong or odd, and say what to do about it",
-    "sim": "a provider that can be overrun, to judge how limits are learned",
-    "demo": "a dozen stand-in agents under caps, on a store of their own",
+GROUPS = {
+    "Run agents": {
+        "run": "run a program when there is room for it",
+        "submit": "hand in work that outlives this terminal",
+        "up": "start submitted work when there is room, in the foreground until Ctrl-C",
+        "worker": "the same as up",
+    },
+    "See what goes on": {
+        "status": "what is in use, pool by pool",
+        "queue": "what runs and what waits",
+        "why": "why something waits, or how it ended",
+        "logs": "the output of a job",
+        "events": "what happened",
+        "capacity": "whether there is room for a model now (exit 75 if not)",
+        "plan": "which of some candidates would start now, and why not the others",
+    },
+    "Change what waits and runs": {
+        "cancel": "end something, waiting or running",
+        "wait": "wait until jobs have ended (exit 1 if one failed)",
+        "retry": "put a job that has ended into the line again",
+        "hold": "take a waiting job out of the line",
+        "release": "let a held job into the line",
+        "move": "give a waiting job another place in the line",
+    },
+    "Set limits": {
+        "limits": "show, get, set and unset limits and cooldowns",
+        "pause": "let nothing start in a pool",
+        "resume": "let a paused pool go on",
+        "report": "tell a pool what upstream said, as in a 429",
+        "probe": "find out how many this machine, or an account, can take",
+    },
+    "Set up and look after": {
+        "init": "write a configuration file to start from, or a service",
+        "config": "check the configuration",
+        "doctor": "look for what is wrong or odd, and say what to do about it",
+        "notify": "try and show who is told of what happens",
+        "completion": "completion of commands for bash, zsh and fish",
+    },
+    "Try it out": {
+        "demo": "a dozen stand-in agents under caps, on a store of their own",
+        "sim": "a provider that can be overrun, to judge how limits are learned",
+    },
 }
+"""All verbs, by what one wants to do."""
+
+VERBS = {verb: does for verbs in GROUPS.values() for verb, does in verbs.items()}
 
 OPTIONS = {
     "--store URL": "where the line is kept: sqlite:///path or memory:// (HEADGATE_STORE)",
@@ -142,6 +158,7 @@ def parser_of(verb: str) -> "ArgumentParser":
 
     module = import_module(f"headgate.cli.{verb}")
     parser = VerbParser(
+        verb=verb,
         prog=f"headgate {verb}",
         description=module.__doc__,
         allow_abbrev=False,
@@ -170,9 +187,13 @@ def _run(verb: str, words: list[str], options: dict[str, str]) -> int:
 
 
 def _help(out: object = None) -> int:
-    verbs = "\n".join(f"  {verb:<10} {does}" for verb, does in VERBS.items())
+    groups = (
+        "\n".join([f"{heading}:", *(f"  {verb:<10} {does}" for verb, does in verbs.items())])
+        for heading, verbs in GROUPS.items()
+    )
     options = "\n".join(f"  {name:<16} {does}" for name, does in OPTIONS.items())
-    print(_USAGE.format(verbs=verbs, options=options), end="", file=out or sys.stdout)  # type: ignore[arg-type]
+    text = _USAGE.format(verbs="\n\n".join(groups), options=options)
+    print(text, end="", file=out or sys.stdout)  # type: ignore[arg-type]
     return 0
 
 
@@ -189,7 +210,7 @@ def _bad_usage(what: str) -> int:
 
 
 def _meant(verb: str) -> str:
-    from difflib import get_close_matches
+    from headgate.cli.shared.synonyms import meant
 
-    close = get_close_matches(verb, VERBS, 1)
-    return f" (did you mean {close[0]}?)" if close else ""
+    found = meant(verb, VERBS)
+    return f" (did you mean {found}?)" if found else ""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from headgate.cli.shared import terminal
-from headgate.cli.shared.open_gate import open_anyway, parse_id, print_json, say
+from headgate.cli.shared.open_gate import find_id, open_anyway, print_json, say
 from headgate.cli.shared.progress import CountLine
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.display.snapshots import CancelOutcome, SelectedWork
@@ -38,7 +38,12 @@ def arguments(parser: ArgumentParser) -> None:
         "terminal it is shown first, and you are asked. Of work that runs headgate cancel itself, "
         "only its id cancels it."
     )
-    parser.add_argument("ids", nargs="*", metavar="ID", help="as shown by headgate queue")
+    parser.add_argument(
+        "ids",
+        nargs="*",
+        metavar="ID",
+        help="its id, or the name of a job",
+    )
     parser.add_argument("--all", action="store_true", help="all that waits or runs")
     parser.add_argument("--task", metavar="ID", help="what waits or runs for this task")
     parser.add_argument("--name", help="the jobs of this name")
@@ -63,7 +68,7 @@ def run(args: Namespace) -> int:
         raise UsageError("give either ids, or --all, --task, --name or -m to say which work")
     grace = None if args.grace is None else seconds(parse_duration(args.grace, "grace"))
     with open_anyway(args) as gate:
-        told = _Told(args.ids, json=args.json)
+        told = _Told(gate, args.ids, json=args.json)
         if selects:
             work = gate.find_work(**chosen)
             if not work:
@@ -111,7 +116,7 @@ def _confirmed(work: Sequence[SelectedWork]) -> bool:
 class _Told:
     """What people and programs are told of the outcomes."""
 
-    def __init__(self, texts: Sequence[str], *, json: bool) -> None:
+    def __init__(self, gate: Gate, texts: Sequence[str], *, json: bool) -> None:
         self.code = 0
         self.ids: dict[int, str] = {}
         """What is to be cancelled, and as what it was typed."""
@@ -121,7 +126,7 @@ class _Told:
         self._line = CountLine()
         for text in texts:
             try:
-                self.ids.setdefault(parse_id(text), text)
+                self.ids.setdefault(find_id(gate, text), text)
             except HeadgateError as error:
                 self._fail(text, error)
         self._order = list(texts)
@@ -134,7 +139,8 @@ class _Told:
             self._fail(text, outcome.error)
             return
         self._counts[outcome.outcome] += 1
-        self._found[text] = json_shapes.document(json_shapes.outcome(text, outcome.outcome))
+        shown = json_shapes.outcome(str(outcome.id), outcome.outcome)
+        self._found[text] = json_shapes.document(shown)
         if self._few:
             what = "is out of the line" if outcome.outcome == "withdrawn" else "has ended"
             if not self._json:

@@ -4,6 +4,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headgate.cli.limits import COLUMNS, in_order, row
 from headgate.cli.shared import terminal
@@ -17,6 +18,10 @@ from headgate.core.display.snapshots import PoolStatus
 from headgate.core.quantities import show_duration
 from headgate.core.times import Seconds, seconds
 from headgate.errors import ConfigError
+from headgate.store.locate import default_url
+
+if TYPE_CHECKING:
+    from headgate.doctor import Finding
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -42,14 +47,27 @@ def run(args: Namespace) -> int:
     pools = resolve_pools(config.pools, (), config.defaults).under(view).pools
     if any(target.gets_json for target in config.notify):
         warn_of_old_messages()
+    findings = _examined(config, view, args.store)
     if args.json:
-        print_json(_as_json(config, pools))
+        print_json(_as_json(config, pools, findings=findings))
         return 0
     for warning in config.warnings:
         say(f"warning: {warning}")
+    for finding in findings:
+        say(f"warning: {'; '.join(filter(None, (finding.text, finding.advice)))}")
     found = str(config.path) if config.path else "there is no file, the defaults count"
     terminal.show([f"ok: {terminal.clean(found)}", "", *_lines(pools, terminal.pen())])
     return 0
+
+
+def _examined(config: Config, view: str, store: str | None) -> "list[Finding]":
+    """What `doctor` would warn of: limits and timeouts that do not go together, and slips."""
+    from headgate.doctor import PROBLEM, WARNING, overlapping_pools, timeouts
+    from headgate.doctor.facts import gather
+
+    facts, _ = gather(config, os.environ, store or default_url(), view)
+    found = [*overlapping_pools.check(facts), *timeouts.check(facts)]
+    return [one for one in found if one.level in {WARNING, PROBLEM}]
 
 
 def _lines(pools: Mapping[str, Pool], pen: terminal.Pen) -> list[str]:
@@ -73,7 +91,10 @@ def _usage(source: UsageSource | None) -> str:
 
 
 def _as_json(
-    config: Config | None, pools: Mapping[str, Pool], errors: Sequence[str] = ()
+    config: Config | None,
+    pools: Mapping[str, Pool],
+    errors: Sequence[str] = (),
+    findings: "Sequence[Finding]" = (),
 ) -> json_shapes.Json:
     """What the file says; or what is wrong with it, and null for all the rest."""
     listed = [
@@ -91,6 +112,7 @@ def _as_json(
             "errors": list(errors),
             "warnings": config and config.warnings,
             "pools": config and listed,
+            "findings": config and [one._asdict() for one in findings],
             "grace": config and seconds(config.grace),
         }
     )

@@ -19,6 +19,8 @@ from headgate.core.display.json_shapes import event as event_json
 from headgate.core.display.snapshots import Event
 
 _BATCH = 1_000
+_NARROW = 72
+"""In fewer columns than that the date of an event is left out."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -64,14 +66,16 @@ def _tell(events: Iterable[Event], *, as_json: bool) -> None:
 def event_line(event: Event, pen: terminal.Pen) -> str:
     """An event on a line, so that those to come can be lined up with those that were."""
     kind = terminal.clean(event.event)
-    about = " ".join(word for word in (event.task, event.key, event.pool) if word)
+    about = " ".join(word for word in (event.name, event.task, event.key, event.pool) if word)
     work = str(event.work or "")
-    head = f"{terminal.clock(event.at)}  {kind:<13}  {work:>6}"
+    at = terminal.clock(event.at)
+    at = at.split(" ")[1] if pen.width is not None and pen.width < _NARROW else at
+    head = f"{at}  {kind:<13}  {work:>6}"
     tail = terminal.clean("  ".join(word for word in (about, event.text) if word))
     room = None if pen.width is None else max(20, pen.width - len(head) - 2)
     style = _STYLES.get(event.event, "")
     painted = pen.paint(f"{kind:<13}", style)
-    clock = pen.paint(terminal.clock(event.at), "dim")
+    clock = pen.paint(at, "dim")
     return f"{clock}  {painted}  {work:>6}  {terminal.clip(tail, room)}".rstrip()
 
 

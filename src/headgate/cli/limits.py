@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
-from headgate.cli.shared import terminal
+from headgate.cli.shared import pool_advice, terminal
 from headgate.cli.shared.open_gate import open_gate, print_json, say
 from headgate.cli.status import SOURCES
 from headgate.core.admission.pools import LEARN, OFF
@@ -16,27 +16,33 @@ from headgate.errors import UsageError
 from headgate.gate import Gate
 
 COLUMNS = (
-    ("pool", "shrinks"),
+    ("pool", "name"),
     ("limit", "right"),
-    ("reduced from", "right"),
-    ("from", ""),
-    ("configured", "right"),
-    ("adapts", ""),
-    ("next probe", ""),
-    ("cooldown", "right"),
-    ("lag", "right"),
-    ("rpm", "right"),
-    ("tpm", "right"),
-    ("spacing", "right"),
-    ("max hold", "right"),
-    ("reserve", "shrinks"),
+    ("was", "right?"),
+    ("from", "shrinks?"),
+    ("configured", "right?"),
+    ("adapts", "shrinks?"),
+    ("next probe", "shrinks?"),
+    ("cooldown", "right?"),
+    ("lag", "right?"),
+    ("rpm", "right?"),
+    ("tpm", "right?"),
+    ("spacing", "right?"),
+    ("max hold", "right?"),
+    ("reserve", "shrinks?"),
 )
+
+
+_GET = "print a pool's limit and nothing else; none if it has none"
 
 
 def arguments(parser: ArgumentParser) -> None:
     """What `limits` takes."""
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
+    get = actions.add_parser("get", help=_GET, description=_GET, allow_abbrev=False)
+    get.add_argument("pool", metavar="POOL", help="its name, as shown by headgate limits")
+    get.add_argument("--json", action="store_true", help="print it as JSON")
     for name, does, value, means in (
         ("set", "set a pool's limit", "N", "how many at once, or learn: find it out"),
         ("unset", "lift a pool's limit", "", ""),
@@ -51,6 +57,8 @@ def arguments(parser: ArgumentParser) -> None:
         )
         if value:
             action.add_argument("value", metavar=value, help=means)
+        if name != "restore":
+            pool_advice.add_new(action)
 
 
 def run(args: Namespace) -> int:
@@ -66,17 +74,42 @@ def run(args: Namespace) -> int:
         return 0
     pool = parse_pattern(args.pool)
     with open_gate(args) as gate:
-        _change(gate, args.action, pool, getattr(args, "value", ""))
+        if args.action == "get":
+            return _get(gate, pool, as_json=args.json)
+        before = gate.status()
+        if args.action == "restore":
+            _find(before, pool)
+        else:
+            pool_advice.refuse_slip(gate, before, pool, new=args.new)
+        _change(gate, args.action, pool, getattr(args, "value", ""), before)
     return 0
 
 
-def _change(gate: Gate, action: str, pool: str, value: str) -> None:
-    before = gate.status()
+def _get(gate: Gate, pool: str, *, as_json: bool) -> int:
+    """Print a pool's limit alone, for scripts; what else bounds it is told beside."""
+    status = gate.status()
+    found = _find(status, pool)
+    if as_json:
+        print_json(json_shapes.document(json_shapes.settings(found)))
+    else:
+        terminal.show(["none" if found.limit is None else str(found.limit)])
+    if bounds := pool_advice.bounds(status, pool):
+        say(f"{pool}: {bounds}")
+    return 0
+
+
+def _find(status: Status, pool: str) -> PoolStatus:
+    for found in status.pools:
+        if found.pool == pool:
+            return found
+    raise UsageError(f"there is no pool {pool}; headgate limits lists them")
+
+
+def _change(gate: Gate, action: str, pool: str, value: str, before: Status) -> None:
     new = is_new(before, pool)
-    if action == "restore" and new:
-        raise UsageError(f"there is no pool {pool}; headgate limits lists them")
     did = _do(gate, action, pool, value, before)
-    after = next((found for found in gate.status().pools if found.pool == pool), None)
+    status = gate.status()
+    after = next((found for found in status.pools if found.pool == pool), None)
     if after is None:
         say(f"{did}: nothing is said about it any more")
         return
@@ -90,6 +123,8 @@ def _change(gate: Gate, action: str, pool: str, value: str) -> None:
     if after.source == "environment" and action != "cooldown":
         said = "no limit" if after.limit is None else after.limit
         say(f"HEADGATE_LIMITS is set in this shell and beats that: here {pool} has {said}")
+    if action in {"set", "unset"} and (bounds := pool_advice.bounds(status, pool)):
+        say(f"note: {bounds}")
 
 
 def _do(gate: Gate, action: str, pool: str, value: str, before: Status) -> str:
@@ -177,7 +212,7 @@ def lines(pools: Iterable[PoolStatus], pen: terminal.Pen, at: Seconds) -> list[s
 
 def in_order(pools: Iterable[PoolStatus]) -> list[PoolStatus]:
     """The machine first, then the others by name."""
-    return sorted(pools, key=lambda pool: (pool.pool != HOST, pool.pool))
+    return sorted(pools, key=lambda pool: (pool.pool != HOST, terminal.natural(pool.pool)))
 
 
 def row(pool: PoolStatus, at: Seconds) -> tuple[terminal.Cell, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headgate.cli.queue import whole
 from headgate.cli.shared import terminal
-from headgate.cli.shared.open_gate import open_anyway, parse_id, say
+from headgate.cli.shared.open_gate import find_id, open_anyway, say
 from headgate.core.jobs.states import ENDED
 from headgate.core.printable_text import plain
 from headgate.core.times import Seconds
@@ -19,6 +19,7 @@ from headgate.gate import Gate
 
 _CHUNK = 256 * 1024
 _LONGEST_SEQUENCE = 256
+_LONGEST_EVENT = 4 * 1024 * 1024
 _BEGUN = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[ -/]*)|\r)\Z")
 """What may go on in the next part: a sequence that steers a terminal, the end of a line."""
 _LOOK = Seconds(0.1)
@@ -26,26 +27,29 @@ _LOOK = Seconds(0.1)
 
 def arguments(parser: ArgumentParser) -> None:
     """What `logs` takes."""
-    parser.add_argument("id", metavar="ID", help="as printed by headgate submit")
+    parser.add_argument("id", metavar="ID", help="its id, or the name of a job")
     parser.add_argument(
         "-f", "--follow", action="store_true", help="go on until the job has ended, or Ctrl-C"
     )
     parser.add_argument("-n", metavar="N", dest="lines", help="only the last N lines")
     parser.add_argument("--attempt", metavar="N", help="the output of this attempt (the last)")
+    parser.add_argument(
+        "--raw", action="store_true", help="as it was written; a terminal is shown events as text"
+    )
     parser.add_argument("--path", action="store_true", help="print the path of the file instead")
 
 
 def run(args: Namespace) -> int:
     """Copy the log to stdout."""
-    id = parse_id(args.id)
     lines = None if args.lines is None else whole(args.lines, "-n", least=0)
     attempt = None if args.attempt is None else whole(args.attempt, "--attempt")
     if attempt is not None and args.follow:
         raise UsageError("-f follows the last attempt; use it without --attempt")
     with open_anyway(args) as gate:
+        id = find_id(gate, args.id)
         job = gate.jobs.status(id)
         if args.follow and not args.path:
-            return _follow(gate, id, lines)
+            return _follow(gate, id, lines, _output(raw=args.raw))
         if not job.attempts:
             raise UsageError(f"job {id} has not been started yet: it is {job.state}")
         if attempt is not None and attempt > job.attempts:
@@ -56,7 +60,9 @@ def run(args: Namespace) -> int:
             return 0
         fd = _open(id, path)
         try:
-            _copy(fd, _start(fd, lines), _output())
+            out = _output(raw=args.raw)
+            _copy(fd, _start(fd, lines), out)
+            out.end()
         finally:
             os.close(fd)
     return 0
@@ -68,6 +74,9 @@ class _Exact:
     def write(self, data: bytes) -> None:
         """Write some of it."""
         sys.stdout.buffer.write(data)
+
+    def end(self) -> None:
+        """Nothing was kept back."""
 
 
 class _Plain:
@@ -81,7 +90,13 @@ class _Plain:
 
     def write(self, data: bytes) -> None:
         """Write some of it. A sequence that goes on in the next part is kept until then."""
-        text = self._rest + self._decoder.decode(data)
+        self._show(self._decoder.decode(data))
+
+    def end(self) -> None:
+        """Write what was kept back."""
+
+    def _show(self, text: str) -> None:
+        text = self._rest + text
         begun = _BEGUN.search(text, max(0, len(text) - _LONGEST_SEQUENCE))
         at = begun.start() if begun else len(text)
         text, self._rest = text[:at], text[at:]
@@ -90,8 +105,41 @@ class _Plain:
         sys.stdout.flush()
 
 
-def _output() -> _Exact | _Plain:
-    return _Plain() if sys.stdout.isatty() else _Exact()
+class _Readable(_Plain):
+    """The same, with the events of agents as lines that people read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._line = ""
+
+    def write(self, data: bytes) -> None:
+        """Write some of it. What may be an event is kept back until its line has ended."""
+        *lines, last = (self._line + self._decoder.decode(data)).split("\n")
+        for line in lines:
+            self._show(self._said(line))
+        self._line = last
+        if not last.lstrip().startswith("{") or len(last) > _LONGEST_EVENT:
+            self._line = ""
+            self._show(last)
+
+    def end(self) -> None:
+        """Write the last line, if it was an event without an end."""
+        if self._line:
+            self._show(self._said(self._line))
+            self._line = ""
+
+    @staticmethod
+    def _said(line: str) -> str:
+        from headgate.core.agents.readable_events import readable
+
+        said = readable(line)
+        return f"{line}\n" if said is None else "".join(f"{one}\n" for one in said)
+
+
+def _output(*, raw: bool = False) -> _Exact | _Plain:
+    if not sys.stdout.isatty():
+        return _Exact()
+    return _Plain() if raw else _Readable()
 
 
 def _open(id: int, path: Path) -> int:
@@ -167,10 +215,12 @@ def _start(fd: int, lines: int | None) -> int:
     return 0
 
 
-def _follow(gate: Gate, id: int, lines: int | None) -> int:
+def _follow(gate: Gate, id: int, lines: int | None, out: _Exact | _Plain) -> int:
     """Copy what comes, over all attempts, until the job has ended."""
     fd, shown, at = -1, 0, 0
-    out = _output()
+    command = gate.jobs.command(id)
+    if command and (hint := gate.silence_hint(command)):
+        say(hint)
     try:
         while True:
             job = gate.jobs.status(id)
@@ -186,6 +236,7 @@ def _follow(gate: Gate, id: int, lines: int | None) -> int:
             if fd >= 0:
                 at = _copy(fd, at, out)
             if job.state in ENDED:
+                out.end()
                 say(f"job {id} is {job.state}: {job.reason}")
                 return 0
             time.sleep(_LOOK)

@@ -2,71 +2,94 @@
 
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 
 from headgate.cli.shared import requests, terminal
 from headgate.cli.shared.open_gate import open_anyway, print_json
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.display.snapshots import JobStatus, Queue, Running, Waiting
-from headgate.core.quantities import CLASSES, parse_priority, show_seconds
+from headgate.core.jobs.states import ENDED, Word
+from headgate.core.key_patterns import parse_pattern
+from headgate.core.quantities import CLASSES, parse_priority, parse_task, show_seconds
 from headgate.core.times import Seconds
 from headgate.errors import UsageError
 from headgate.gate import Gate
+from headgate.ledger.queries.work_filter import WorkFilter
 
 _MOST = 1_000_000
+WATCH = "draw it again each second, in place, until q"
 _CLASSES = {parse_priority(name): name for name in CLASSES}
 _RUNNING = (
     ("id", "right"),
-    ("task", "shrinks"),
-    ("key", "shrinks"),
-    ("priority", ""),
-    ("weight", "right"),
+    ("name", "name"),
+    ("task", "name"),
+    ("key", "name"),
+    ("priority", "?"),
+    ("weight", "right?"),
     ("state", ""),
     ("for", "right"),
-    ("pid", "right"),
-    ("seats of", "right"),
-    ("attempt", "right"),
-    ("requests", "right"),
-    ("label", "shrinks"),
+    ("pid", "right?"),
+    ("seats of", "right?"),
+    ("attempt", "right?"),
+    ("requests", "right?"),
+    ("label", "shrinks?"),
     ("last line", "shrinks"),
 )
 _WAITING = (
     ("place", "right"),
     ("id", "right"),
-    ("task", "shrinks"),
-    ("key", "shrinks"),
-    ("priority", ""),
-    ("weight", "right"),
+    ("name", "name"),
+    ("task", "name"),
+    ("key", "name"),
+    ("priority", "?"),
+    ("weight", "right?"),
     ("for", "right"),
     ("expected in", "right"),
     ("because", "shrinks"),
-    ("label", "shrinks"),
+    ("label", "shrinks?"),
 )
 _ASIDE = (
     ("id", "right"),
-    ("task", "shrinks"),
-    ("key", "shrinks"),
+    ("name", "name"),
+    ("task", "name"),
+    ("key", "name"),
     ("state", ""),
     ("for", "right"),
-    ("until", ""),
-    ("attempt", "right"),
+    ("until", "?"),
+    ("attempt", "right?"),
     ("because", "shrinks"),
-    ("name", "shrinks"),
 )
 _ENDED = (
     ("id", "right"),
-    ("task", "shrinks"),
-    ("key", "shrinks"),
+    ("name", "name"),
+    ("task", "name"),
+    ("key", "name"),
     ("state", ""),
-    ("ended", ""),
+    ("ended", "?"),
     ("exit", "right"),
-    ("attempts", "right"),
+    ("attempts", "right?"),
     ("because", "shrinks"),
-    ("name", "shrinks"),
 )
 
 
 def arguments(parser: ArgumentParser) -> None:
     """What `queue` takes."""
+    parser.add_argument("-w", "--watch", action="store_true", help=WATCH)
+    parser.add_argument("--pool", metavar="POOL", help="only what sits in this pool")
+    parser.add_argument("--task", metavar="ID", help="only what is for this task")
+    parser.add_argument(
+        "-m",
+        "--model",
+        metavar="PATTERN",
+        help="only what uses these models, as in */claude-opus-*",
+    )
+    parser.add_argument("--name", metavar="NAME", help="only the jobs of this name")
+    parser.add_argument(
+        "--state",
+        choices=[word.value for word in Word],
+        metavar="STATE",
+        help="only what is queued, running, held, parked, done, failed, cancelled, expired or lost",
+    )
     parser.add_argument("--page", default="1", metavar="N", help="which page of those who wait (1)")
     parser.add_argument("--size", default="100", metavar="N", help="how many on a page (100)")
     parser.add_argument("--all", action="store_true", help="show the jobs that have ended, too")
@@ -75,31 +98,87 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Show one page."""
-    page, size = whole(args.page, "--page"), whole(args.size, "--size")
-    skip = (page - 1) * size
+    if args.watch and args.json:
+        raise UsageError("--watch is for people, and --json for programs: give one of them")
+    look = _Look(args)
     with open_anyway(args) as gate:
-        queue = gate.queue(most=size, skip=skip)
-        full = len(queue.running) >= size
-        running = max(gate.status().total_running, size) if full else len(queue.running)
-        ended = gate.jobs.finished(size) if args.all else None
-        queue = queue._replace(running=tuple(with_output(work, gate) for work in queue.running))
-    if args.json:
-        print_json(
-            json_shapes.document(json_shapes.queue(queue, running, ended)), old_json_names.QUEUE
-        )
-    else:
-        drawn = lines(queue, terminal.pen(), skip=skip, running=running)
-        terminal.show([*drawn, *_ended(ended, terminal.pen())] if ended else drawn)
+        if args.watch:
+            from headgate.cli.shared.watch import watch
+
+            return watch(lambda pen: look.lines(gate, pen), "headgate queue")
+        if args.json:
+            document = json_shapes.document(json_shapes.queue(*look.find(gate)))
+            print_json(document, old_json_names.QUEUE)
+        else:
+            terminal.show(look.lines(gate, terminal.pen()))
     return 0
 
 
-def with_output(work: Running, gate: Gate) -> Running:
-    """A running job with the last line of its output."""
+class _Look:
+    """What of the queue is wanted, and how it is found and drawn."""
+
+    def __init__(self, args: Namespace) -> None:
+        self._size = whole(args.size, "--size")
+        self._page = whole(args.page, "--page")
+        self._all = args.all or args.state in set(ENDED)
+        self._state = args.state
+        self._wanted = WorkFilter(
+            pool=None if args.pool is None else parse_pattern(args.pool),
+            task=None if args.task is None else parse_task(args.task),
+            model=None if args.model is None else parse_pattern(args.model),
+            name=None if args.name is None else parse_task(args.name, "name"),
+        )
+
+    def find(
+        self, gate: Gate, *, readable: bool = False
+    ) -> tuple[Queue, int, list[JobStatus] | None]:
+        """One page, how much runs in all, and what has ended if that is wanted."""
+        skip = (self._page - 1) * self._size
+        queue = gate.queue(most=self._size, skip=skip, wanted=self._wanted)
+        running = queue.total_running
+        if self._wanted.takes_all and running >= self._size:
+            running = max(gate.status().total_running, self._size)
+        ended = self._ended(gate) if self._all else None
+        shown = tuple(with_output(work, gate, readable=readable) for work in queue.running)
+        return self._of_state(queue._replace(running=shown), running, ended)
+
+    def _ended(self, gate: Gate) -> list[JobStatus]:
+        wanted = self._wanted
+        found = gate.jobs.finished(self._size if wanted.takes_all and not self._state else _MOST)
+        fits = [job for job in found if wanted.takes(job.key, job.task, job.name)]
+        return [job for job in fits if self._state in {None, job.state}][: self._size]
+
+    def _of_state(
+        self, queue: Queue, running: int, ended: list[JobStatus] | None
+    ) -> tuple[Queue, int, list[JobStatus] | None]:
+        if self._state is None:
+            return queue, running, ended
+        if self._state != Word.RUNNING:
+            queue, running = queue._replace(running=()), 0
+        if self._state != Word.QUEUED:
+            queue = queue._replace(waiting=(), total_waiting=0)
+        aside = tuple(job for job in queue.aside if job.state == self._state)
+        total = len(aside) if len(queue.aside) == queue.total_aside else queue.total_aside
+        return queue._replace(aside=aside, total_aside=total if aside else 0), running, ended
+
+    def lines(self, gate: Gate, pen: terminal.Pen) -> list[str]:
+        """The page for people."""
+        queue, running, ended = self.find(gate, readable=True)
+        drawn = lines(queue, pen, skip=(self._page - 1) * self._size, running=running)
+        filtered = self._state is not None or not self._wanted.takes_all
+        if filtered and not (queue.running or queue.total_waiting or queue.aside):
+            drawn = [] if ended else ["Nothing is like that."]
+        return [*drawn, *_ended(ended, pen)] if ended else drawn
+
+
+def with_output(work: Running, gate: Gate, *, readable: bool = False) -> Running:
+    """A running job with the last line of its output; for people, what an event there says."""
     if not work.attempts:
         return work
-    from headgate.work.log_file import last_line, log_path
+    from headgate.work.log_file import last_line, last_words, log_path
 
-    return work._replace(last_line=last_line(log_path(gate.jobs.folder, work.id, work.attempts)))
+    path = log_path(gate.jobs.folder, work.id, work.attempts)
+    return work._replace(last_line=last_words(path) if readable else last_line(path))
 
 
 def whole(text: str, what: str, least: int = 1) -> int:
@@ -114,15 +193,16 @@ def lines(queue: Queue, pen: terminal.Pen, *, skip: int = 0, running: int = 0) -
     """The queue for people."""
     if not queue.running and not queue.total_waiting and not queue.aside:
         return ["Nothing runs and nothing waits."]
+    names = {job.id: job.name for job in queue.jobs}
     more = running - len(queue.running)
-    shown = f" (the first {len(queue.running)})" if more > 0 else ""
+    shown = f" (the first {len(queue.running)}; for more: --size N)" if more > 0 else ""
     drawn = [pen.paint(f"{max(running, len(queue.running))} running{shown}", "bold")]
-    drawn += terminal.table(_RUNNING, [_running(work) for work in queue.running], pen)
+    drawn += terminal.table(_RUNNING, [_running(work, names) for work in queue.running], pen)
     drawn += ["", pen.paint(f"{queue.total_waiting} waiting{_part(queue, skip)}", "bold")]
-    drawn += terminal.table(_WAITING, [_waiting(work) for work in queue.waiting], pen)
+    drawn += terminal.table(_WAITING, [_waiting(work, names) for work in queue.waiting], pen)
     if queue.aside:
         total, listed = queue.total_aside, len(queue.aside)
-        part = f" (the first {listed})" if listed < total else ""
+        part = f" (the first {listed}; for more: --size N)" if listed < total else ""
         drawn += ["", pen.paint(f"{total} not in the line{part}", "bold")]
         drawn += terminal.table(_ASIDE, [_aside(job) for job in queue.aside], pen)
     return drawn
@@ -136,6 +216,7 @@ def _ended(jobs: list[JobStatus], pen: terminal.Pen) -> list[str]:
 def _aside(job: JobStatus) -> tuple[terminal.Cell, ...]:
     return (
         job.id,
+        job.name,
         job.task,
         job.key or "(no model)",
         ((job.state, "yellow"),),
@@ -143,7 +224,6 @@ def _aside(job: JobStatus) -> tuple[terminal.Cell, ...]:
         "" if job.due is None else terminal.clock(job.due),
         job.attempts or "",
         job.reason,
-        job.name,
     )
 
 
@@ -151,6 +231,7 @@ def _past(job: JobStatus) -> tuple[terminal.Cell, ...]:
     style = {"done": "green", "failed": "red", "lost": "red"}.get(job.state, "yellow")
     return (
         job.id,
+        job.name,
         job.task,
         job.key or "(no model)",
         ((job.state, style),),
@@ -158,7 +239,6 @@ def _past(job: JobStatus) -> tuple[terminal.Cell, ...]:
         job.exit,
         job.attempts or "",
         job.reason,
-        job.name,
     )
 
 
@@ -166,12 +246,16 @@ def _part(queue: Queue, skip: int) -> str:
     shown, total = len(queue.waiting), queue.total_waiting
     if shown == total:
         return ""
-    return f" (from {skip + 1} to {skip + shown})" if shown else " (this page is past the last)"
+    if not shown:
+        return " (this page is past the last)"
+    more = f"; the next: --page {skip // shown + 2}" if skip + shown < total else ""
+    return f" (from {skip + 1} to {skip + shown}{more})"
 
 
-def _running(work: Running) -> tuple[terminal.Cell, ...]:
+def _running(work: Running, names: Mapping[int, str]) -> tuple[terminal.Cell, ...]:
     return (
         work.id,
+        names.get(work.id, ""),
         work.task,
         work.key or "(no model)",
         _CLASSES.get(work.priority, str(work.priority)) if work.priority else "",
@@ -187,10 +271,11 @@ def _running(work: Running) -> tuple[terminal.Cell, ...]:
     )
 
 
-def _waiting(work: Waiting) -> tuple[terminal.Cell, ...]:
+def _waiting(work: Waiting, names: Mapping[int, str]) -> tuple[terminal.Cell, ...]:
     return (
         work.position,
         work.id,
+        names.get(work.id, ""),
         work.task,
         work.key or "(no model)",
         _CLASSES.get(work.priority, str(work.priority)) if work.priority else "",

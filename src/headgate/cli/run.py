@@ -3,13 +3,17 @@
 import os
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
-from headgate.cli.shared.open_gate import open_gate, say
+from headgate.cli.shared.open_gate import open_gate, say, warn_of_slips
 from headgate.cli.shared.options import add_about, add_grace, add_meter, add_queue_timeout
 from headgate.cli.shared.progress import Progress
 from headgate.core.quantities import parse_duration, shown
 from headgate.core.times import Seconds, seconds
 from headgate.errors import CancelledWorkError, HeadgateError, UsageError
+
+if TYPE_CHECKING:
+    from headgate.gate.lease import Lease
 
 _LONG_AGO = Seconds(100_000_000)
 
@@ -52,6 +56,8 @@ def run(args: Namespace) -> int:
     gate = open_gate(args)
     grace = gate.grace if args.grace is None else seconds(parse_duration(args.grace, "grace"))
     key = args.model or gate.key_of(argv, os.environ)
+    if key and not args.quiet:
+        warn_of_slips(gate, [key])
     plan = plan_for(gate, argv, key, said=args.meter)
     if args.queue_timeout and plan.meter is not Meter.REQUESTS:
         say(f"--queue-timeout is for --meter requests; this has the meter {plan.meter}")
@@ -68,6 +74,11 @@ def run(args: Namespace) -> int:
         queue_timeout=queue_timeout(args.queue_timeout, os.environ),
     )
 
+    def begin(lease: "Lease") -> None:
+        progress.done(lease.waited)
+        if lease.waited and not args.quiet and (hint := gate.silence_hint(argv)):
+            say(hint)
+
     def announce(text: str) -> None:
         progress.done()
         say(text)
@@ -78,7 +89,7 @@ def run(args: Namespace) -> int:
             program,
             say=announce,
             on_wait=None if args.quiet else progress.waiting,
-            on_start=lambda lease: progress.done(lease.waited),
+            on_start=begin,
         )
     except CancelledWorkError as error:
         progress.done()

@@ -7,6 +7,7 @@ from headgate.cli.shared.open_gate import open_anyway, print_json
 from headgate.core.display.snapshots import PoolStatus, Status, UpstreamStatus
 from headgate.core.quantities import show_duration, show_seconds
 from headgate.core.times import Seconds
+from headgate.errors import UsageError
 
 SOURCES = {
     "default": "default",
@@ -18,41 +19,82 @@ SOURCES = {
 }
 """Where a limit comes from, in the words of people."""
 
+_FEW_IDLE = 5
+"""Up to so many idle pools are not worth folding."""
 _COLUMNS = (
-    ("pool", "shrinks"),
+    ("pool", "name"),
     ("", ""),
     ("used", "right"),
     ("free", "right"),
-    ("cooling", "right"),
+    ("cooling", "right?"),
     ("queued", "right"),
     ("state", "shrinks"),
-    ("limit from", "shrinks"),
+    ("limit from", "shrinks?"),
 )
 
 
 def arguments(parser: ArgumentParser) -> None:
     """What `status` takes."""
+    parser.add_argument(
+        "-w", "--watch", action="store_true", help="draw it again each second, in place, until q"
+    )
+    parser.add_argument("--pool", metavar="POOL", help="only this pool, and those that cover it")
+    parser.add_argument("--all", action="store_true", help="do not fold the pools that are idle")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
 def run(args: Namespace) -> int:
     """Show all pools."""
+    if args.watch and args.json:
+        raise UsageError("--watch is for people, and --json for programs: give one of them")
     with open_anyway(args) as gate:
-        status = gate.status()
+        if args.watch:
+            from headgate.cli.shared.watch import watch
+
+            return watch(
+                lambda pen: lines(_of_pool(gate.status(), args.pool), pen, whole=args.all),
+                "headgate status",
+            )
+        status = _of_pool(gate.status(), args.pool)
     if args.json:
         from headgate.core.display import json_shapes, old_json_names
 
         print_json(json_shapes.document(json_shapes.status(status)), old_json_names.STATUS)
     else:
-        terminal.show(lines(status, terminal.pen()))
+        terminal.show(lines(status, terminal.pen(), whole=args.all))
     return 0
 
 
-def lines(status: Status, pen: terminal.Pen) -> list[str]:
-    """The status for people."""
-    pools = sorted(status.pools, key=lambda pool: (pool.pool != "host", pool.pool))
-    rows = [_row(pool, status.at, pen) for pool in pools if _matters(pool)]
+def _of_pool(status: Status, name: str | None) -> Status:
+    """The status of one pool and of those that cover it; of all if none is named."""
+    if name is None:
+        return status
+    from headgate.core.key_patterns import parse_pattern
+    from headgate.core.pattern_overlap import covers
+
+    pool = parse_pattern(name)
+    if all(found.pool != pool for found in status.pools):
+        raise UsageError(f"there is no pool {pool}; headgate limits lists them")
+    kept = tuple(found for found in status.pools if covers(found.pool, pool))
+    return status._replace(pools=kept, unlimited={})
+
+
+def lines(status: Status, pen: terminal.Pen, *, whole: bool = True) -> list[str]:
+    """The status for people; the pools that are idle are folded unless all are wanted."""
+    pools = sorted(
+        filter(_matters, status.pools),
+        key=lambda one: (one.pool != "host", terminal.natural(one.pool)),
+    )
+    idle = [] if whole else [pool for pool in pools if _is_idle(pool)]
+    folded = idle if len(idle) > _FEW_IDLE else []
+    pools = [pool for pool in pools if pool not in folded]
+    rows = [_row(pool, status.at, pen) for pool in pools]
     drawn = terminal.table(_COLUMNS, rows, pen)
+    if pen.width is not None and any(pool.limit is not None for pool in pools):
+        drawn.append(_legend(pen))
+    if folded:
+        names = ", ".join(terminal.clean(pool.pool) for pool in folded)
+        drawn += ["", terminal.clip(f"{len(folded)} idle (--all shows them): {names}", pen.width)]
     notes = [f"{pool.pool}: {note}" for pool in pools for note in _notes(pool)]
     if notes:
         drawn += ["", *(line for note in notes for line in terminal.wrap(note, pen.width))]
@@ -72,6 +114,18 @@ def _matters(pool: PoolStatus) -> bool:
         or pool.upstream is not None
         or bool(pool.strain or pool.notice or pool.foreign or rates(pool))
     )
+
+
+def _is_idle(pool: PoolStatus) -> bool:
+    """Whether there is nothing to say of a pool but its limit."""
+    busy = pool.in_use or pool.queued or pool.cooling or pool.foreign or pool.probing
+    return not (busy or pool.pool == "host" or pool.notice or _odd(pool, Seconds(0)))
+
+
+def _legend(pen: terminal.Pen) -> str:
+    used, rest, free = tuple(pen.blocks)
+    text = f"{used} in use  {rest} cooling, or taken by others  {free} free"
+    return pen.paint(terminal.clip(text, pen.width), "dim")
 
 
 def _notes(pool: PoolStatus) -> list[str]:
@@ -138,6 +192,8 @@ def _odd(pool: PoolStatus, at: Seconds) -> list[str]:
 
 def _plain(pool: PoolStatus) -> list[str]:
     parts = []
+    if pool.bounded_by and pool.free == 0 and pool.own_free != 0:
+        parts.append(f"{pool.bounded_by} has no room")
     if pool.limit is None:
         parts += rates(pool) or (["no limit"] if pool.upstream is None else [])
     if pool.probing:

@@ -6,7 +6,7 @@ from typing import Any
 
 from headgate.cli.shared import job_fields
 from headgate.cli.shared.job_verb import describe
-from headgate.cli.shared.open_gate import open_gate, print_json, say
+from headgate.cli.shared.open_gate import open_gate, print_json, say, warn_of_slips
 from headgate.cli.shared.options import add_about
 from headgate.cli.shared.piped_input import refuse_unread
 from headgate.core.display import json_shapes, old_json_names
@@ -62,6 +62,10 @@ def run(args: Namespace) -> int:
         if not drafts:
             say("nothing was submitted: there was no job in it")
             return 0
+        if not args.quiet:
+            if any(draft.name.isdigit() for draft in drafts):
+                say("warning: a name of digits only is taken for an id; it finds no job")
+            warn_of_slips(gate, (draft.key for draft in drafts))
         found = gate.jobs.submit(drafts)
         if not args.quiet:
             _warn(drafts[0], gate)

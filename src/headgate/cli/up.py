@@ -1,4 +1,7 @@
-"""Everything that headgate can do in the background, in one process: for now, a worker."""
+"""Start submitted work when there is room for it, and stay in the foreground until Ctrl-C.
+
+What it has started goes on without it. To have it with every login: headgate init --service.
+"""
 
 from argparse import ArgumentParser, Namespace
 

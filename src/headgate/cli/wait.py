@@ -3,7 +3,8 @@
 from argparse import ArgumentParser, Namespace
 from contextlib import closing
 
-from headgate.cli.shared.open_gate import open_anyway, parse_id, print_json, say
+from headgate.cli.shared.job_verb import called
+from headgate.cli.shared.open_gate import find_id, open_anyway, print_json, say
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.jobs.states import ENDED, Word
 from headgate.core.quantities import parse_duration
@@ -18,7 +19,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.epilog = (
         "Exits with 0 if all are done, 1 if one ended otherwise, 124 if it took too long."
     )
-    parser.add_argument("ids", nargs="+", metavar="ID", help="as printed by headgate submit")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="its id, or the name of a job")
     parser.add_argument(
         "--timeout", metavar="DUR", help="wait at most so long, as in 10m, then exit 124"
     )
@@ -28,14 +29,20 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Wait for each."""
-    ids = [parse_id(text) for text in args.ids]
     limit = None if args.timeout is None else seconds(parse_duration(args.timeout, "timeout"))
     found = []
-    with open_anyway(args) as gate, closing(gate.jobs.wait_each(ids, limit)) as jobs:
-        for job in jobs:
-            found.append(job)
-            if not args.quiet and not args.json:
-                say(f"job {job.id} is {job.state}" + (f": {job.reason}" if job.reason else ""))
+    with open_anyway(args) as gate:
+        ids = [find_id(gate, text) for text in args.ids]
+        with closing(gate.jobs.wait_each(ids, limit)) as jobs:
+            for job in jobs:
+                found.append(job)
+                if not args.quiet and not args.json:
+                    why = f": {job.reason}" if job.reason else ""
+                    say(f"{called(job)} is {job.state}{why}")
+        hints = () if args.quiet or args.json else map(gate.jobs.command, ids)
+        for hint in dict.fromkeys(gate.silence_hint(command) for command in hints if command):
+            if hint:
+                say(hint)
     if args.json:
         print_json(
             [json_shapes.document(json_shapes.work(job)) for job in found], old_json_names.WORK

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from headgate.cli.events import event_line
 from headgate.cli.queue import with_output
 from headgate.cli.shared import requests, terminal
-from headgate.cli.shared.open_gate import open_anyway, parse_id, print_json
+from headgate.cli.shared.open_gate import find_id, open_anyway, print_json
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.display.deadlock import Deadlock
 from headgate.core.display.snapshots import (
@@ -25,14 +25,14 @@ from headgate.errors import UsageError
 
 def arguments(parser: ArgumentParser) -> None:
     """What `why` takes."""
-    parser.add_argument("id", metavar="ID", help="as shown by headgate queue")
+    parser.add_argument("id", metavar="ID", help="its id, or the name of a job")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
 def run(args: Namespace) -> int:
     """Tell all that is known."""
-    id = parse_id(args.id)
     with open_anyway(args) as gate:
+        id = find_id(gate, args.id)
         found = gate.why(id)
         job = gate.job(id)
         deadlock = gate.deadlock_of(id)
@@ -71,7 +71,7 @@ def run(args: Namespace) -> int:
         drawn = _of_job(job, terminal.pen(), metered)
         drawn += ["", *(event_line(event, terminal.pen()) for event in found.events)]
     else:
-        drawn = lines(id, found, pools, terminal.pen(), metered)
+        drawn = lines(id, found, pools, terminal.pen(), metered, job=job)
     asked = requests.table(metered, terminal.pen())
     terminal.show([*drawn, *_deadlock(deadlock), *_runs(runs, terminal.pen()), *asked])
     return 0
@@ -96,12 +96,19 @@ def _of_job(job: JobStatus, pen: terminal.Pen, metered: Metered | None = None) -
         ("key", job.key),
         ("name", job.name),
         ("label", job.label),
+        *_session(job),
         ("submitted", terminal.clock(job.submitted)),
         ("ended", "" if job.ended is None else terminal.clock(job.ended)),
         ("next", "" if job.due is None else terminal.clock(job.due)),
         *requests.facts(metered),
     ]
     return [pen.paint(head, "bold"), *_facts(facts, pen)]
+
+
+def _session(job: JobStatus) -> list[tuple[str, str]]:
+    """What is kept of a job from one attempt to the next."""
+    times = "once" if job.parks == 1 else f"{job.parks} times"
+    return [("session", job.session), ("parked", times if job.parks else "")]
 
 
 def _runs(runs: tuple[AttemptStatus, ...], pen: terminal.Pen) -> list[str]:
@@ -144,8 +151,10 @@ def lines(
     pools: list[str],
     pen: terminal.Pen,
     metered: Metered | None = None,
+    *,
+    job: JobStatus | None = None,
 ) -> list[str]:
-    """The answer for people."""
+    """The answer for people; `job` says more of it, if it is one."""
     if isinstance(found, Waiting):
         head, facts = f"{id} waits, at place {found.position}", _of_waiting(found)
     elif isinstance(found, Running):
@@ -154,6 +163,7 @@ def lines(
         last = found.events[-1]
         head = f"{id} has ended: {last.event.replace('_', ' ')}"
         facts = [("task", last.task), ("key", last.key), ("note", last.text)]
+    facts += [("name", job.name), *_session(job)] if job is not None else []
     facts += [("in", ", ".join(pools))] if pools else []
     facts += requests.facts(metered)
     drawn = [pen.paint(head, "bold"), *_facts(facts, pen)]

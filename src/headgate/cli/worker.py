@@ -55,7 +55,10 @@ def run(args: Namespace) -> int:
     store = args.store or os.environ.get("HEADGATE_STORE")
     config = args.config_file or os.environ.get("HEADGATE_CONFIG")
     worker = Worker(WorkerOptions(store, config and os.path.abspath(config)), show)  # noqa: PTH100
-    say(f"worker {os.getpid()} is up; Ctrl-C ends it, what it has started goes on")
+    say(
+        f"worker {os.getpid()} is up and stays in the foreground; Ctrl-C ends it, what it has "
+        "started goes on"
+    )
     left = worker.run()
     if worker.begin_anew:
         sys.stdout.flush()

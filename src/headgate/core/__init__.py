@@ -11,6 +11,8 @@ stored_text           what is kept as text in a store
 display               what people and programs are shown
 rate_limits           requests and tokens a minute, and the time between two starts
 key_patterns          keys such as anthropic/claude-opus-4-6, and the patterns that name pools
+pattern_overlap       which keys two names of pools have in common
+likely_slips          names that are likely slips of the pen for others
 user_patterns         regular expressions that users write, matched in linear time
 quantities            durations, priorities, limits, weights and sizes, as people write them
 printable_text        text that a terminal cannot take for a command

@@ -5,7 +5,6 @@ finding            what a check says
 facts              what the checks are about: the settings, the store, what was seen so far
 settings           the configuration and the environment
 limit_sources      each pool's limit, and where it comes from
-pattern_overlap    which keys two pool names have in common
 overlapping_pools  pools that never limit anything, or match nothing
 timeouts           timeouts that conflict
 deadlocks          work that waits for each other in a circle

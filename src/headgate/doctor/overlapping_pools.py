@@ -5,11 +5,11 @@ from collections.abc import Iterable
 
 from headgate.core.display.snapshots import PoolStatus
 from headgate.core.key_patterns import HOST, matches
+from headgate.core.likely_slips import meant_pool
+from headgate.core.pattern_overlap import covers, overlap
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import Finding, note, warning
-from headgate.doctor.pattern_overlap import covers, overlap
 
-_LIKE_A_MODEL = re.compile(r"(claude|opus|sonnet|haiku|gpt|o[1-9]|gemini|llama|grok)[-*?.0-9]")
 _VERSION = re.compile(r"[-.:@]?[0-9*?][-.:@0-9*?]*\Z")
 _MOST_NAMED = 8
 
@@ -43,7 +43,8 @@ def _shadow(pool: PoolStatus, limited: list[PoolStatus]) -> Finding | None:
     text += f", for all of its work also sits in {name}, which takes {most}"
     if pool.source == "default":
         return note("shadowed", text)
-    return warning("shadowed", text, f"lower it to below {most}, or raise {name}")
+    lower = f"lower it to below {most}, or " if most > 1 else ""
+    return warning("shadowed", text, f"{lower}raise {name}")
 
 
 def _first(one: str, other: str) -> bool:
@@ -63,43 +64,21 @@ def _idle(pool: PoolStatus, pools: Iterable[PoolStatus], keys: list[str]) -> Fin
     name = pool.pool
     if name == HOST or any(matches(name, key) for key in keys):
         return None
-    meant = _meant(name, keys)
-    if meant:
-        text = f"{name}: no work so far fits it, but some fits {meant}"
-        return warning("fits_nothing", text, f"did you mean {meant}?")
-    if "/" not in name and _LIKE_A_MODEL.match(name):
+    others = [other.pool for other in pools if other.pool != name]
+    meant = meant_pool(name, others, keys)
+    if meant == f"*/{name}" and not any(matches(meant, key) for key in keys):
         text = f"{name}: a name without / is a provider, and this looks like a model"
-        return warning("fits_nothing", text, f"did you mean */{name}?")
-    if keys and not any(
-        overlap(name, other.pool) for other in pools if other.pool not in {name, HOST}
-    ):
+        return warning("fits_nothing", text, f"did you mean {meant}?")
+    if meant:
+        fitting = [key for key in keys if matches(meant, key)]
+        if meant.startswith("*/") and fitting:
+            meant = f"{_provider(fitting)}{meant[1:]}"
+        seen = f", but some fits {meant}" if fitting else ""
+        text = f"{name}: no work so far fits it{seen}"
+        return warning("fits_nothing", text, f"did you mean {meant}?")
+    if keys and not any(overlap(name, other) for other in others if other != HOST):
         return note("fits_nothing", f"{name}: neither work so far nor another pool fits it")
     return None
-
-
-def _meant(name: str, keys: list[str]) -> str:
-    """A name that fits keys that were seen, and is this one but for a slip."""
-    from difflib import SequenceMatcher, get_close_matches
-
-    provider, slash, model = name.partition("/")
-    if not slash:
-        fits = [key for key in keys if matches(f"*/{name}", key)]
-        if fits:
-            return f"{_provider(fits)}/{name}"
-        near = get_close_matches(provider, {key.partition("/")[0] for key in keys}, 1, 0.8)
-        return near[0] if near else ""
-    fits = [key for key in keys if matches(f"*/{model}", key)]
-    for key in fits:
-        other = key.partition("/")[0]
-        if SequenceMatcher(None, provider, other).ratio() >= 0.8:
-            return f"{other}/{model}"
-    same = [key for key in keys if matches(provider, key)]
-    bare = re.sub(r"[*?]+", "", model)
-    for key in same:
-        other = key.partition("/")[2][: len(bare)] if model.endswith("*") else key.partition("/")[2]
-        if SequenceMatcher(None, bare, other).ratio() >= 0.8:
-            return f"{provider}/{other}{'*' if model.endswith('*') else ''}"
-    return ""
 
 
 def _provider(keys: list[str]) -> str:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from headgate.core.display.snapshots import PoolStatus
 from headgate.core.key_patterns import matches
+from headgate.core.pattern_overlap import covers
 from headgate.core.quantities import show_duration, show_seconds
 from headgate.core.times import Ms, ms
 from headgate.doctor.facts import Facts
 from headgate.doctor.finding import Finding, note, ok, warning
-from headgate.doctor.pattern_overlap import covers
 
 _LONGER = "make max_hold longer: it is meant for what hangs"
 

@@ -348,6 +348,12 @@ class Gate(Views):
 
         return all_profiles(self._settings.config)
 
+    def silence_hint(self, argv: Sequence[str]) -> str:
+        """How to make the agent of a command talk that prints nothing while it works; or empty."""
+        from headgate.core.agents.silence_hint import silence_hint
+
+        return silence_hint(self.profile_of(argv), argv)
+
     def profile_of(self, argv: Sequence[str]) -> "Profile":
         """What kind of agent a command starts; one without a name if none that is known."""
         from headgate.config.profiles import profile_of

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headgate.core.display.snapshots import AttemptStatus, JobStatus
-from headgate.core.jobs.job import Spec
+from headgate.core.jobs.job import Spec, load
 from headgate.core.key_patterns import NO_KEY, parse_key
 from headgate.core.printable_text import printable
 from headgate.core.quantities import (
@@ -225,6 +225,11 @@ class Jobs:
         return self._transactor.read(
             lambda ledger: job_queries.attempts(ledger, id, Seconds(time.time()))
         )
+
+    def command(self, id: int) -> tuple[str, ...]:
+        """The command of a job, to find out what kind of agent it starts; it is shown nowhere."""
+        row = self._transactor.read(lambda ledger: ledger.tx.job(id))
+        return () if row is None else load(row.spec).argv
 
     def finished(self, most: int = 100) -> list[JobStatus]:
         """The jobs that ended last, latest first."""

@@ -29,6 +29,7 @@ from headgate.gate.live_settings import Settings
 from headgate.gate.liveness.process_marks import MARK
 from headgate.gate.process_runtime import Runtime
 from headgate.ledger.queries import status_and_queue
+from headgate.ledger.queries.work_filter import ALL, WorkFilter
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import WITHOUT_HOST
 
@@ -55,6 +56,15 @@ class Views:
         return self._transactor.read(
             lambda ledger: status_and_queue.status(ledger, Seconds(time.time()), self._view)
         )
+
+    def known_keys(self) -> list[str]:
+        """The keys whose work runs, waits or has ended, in order."""
+
+        def do(ledger: Ledger) -> list[str]:
+            there = {row.key for row in ledger.tx.held()} | {row.key for row in ledger.lanes()}
+            return sorted(there.union(ledger.tx.known_keys()) - {NO_KEY})
+
+        return self._transactor.read(do)
 
     def capacity(
         self,
@@ -87,17 +97,19 @@ class Views:
 
         return plan(self._runtime, candidates, self._view, self._parent(), self.moment)
 
-    def queue(self, *, most: int = 100, skip: int = 0) -> Queue:
-        """What runs and what waits, in the order of the line."""
+    def queue(self, *, most: int = 100, skip: int = 0, wanted: WorkFilter | None = None) -> Queue:
+        """What runs and what waits, in the order of the line; with a filter, what fits."""
         from headgate.ledger.queries import job_queries, metered
 
         def do(ledger: Ledger) -> Queue:
             wall = Seconds(time.time())
-            found = status_and_queue.queue(ledger, wall, most, skip)
+            fits = ALL if wanted is None else wanted
+            found = status_and_queue.queue(ledger, wall, most, skip, fits)
+            aside, total = job_queries.aside_like(ledger, wall, most, fits)
             return found._replace(
                 running=metered.with_requests(ledger, found.running, wall),
-                aside=tuple(job_queries.aside(ledger, wall, most)),
-                total_aside=ledger.tx.count_aside(),
+                aside=tuple(aside),
+                total_aside=total,
                 jobs=tuple(job_queries.of_queue(ledger, found, wall)),
             )
 
@@ -158,6 +170,13 @@ class Views:
         return self._transactor.read(
             lambda ledger: job_queries.job(ledger, id, Seconds(time.time()))
         )
+
+    def find_job(self, name: str, what: str = "id") -> int:
+        """The id of the job of this name: that has not ended, else of the latest that has."""
+        from headgate.ledger.queries import job_queries
+
+        wanted = parse_task(name, "name")
+        return self._transactor.read(lambda ledger: job_queries.named(ledger, wanted, what))
 
     def find_work(
         self, *, task: str | None = None, name: str | None = None, key: str | None = None

@@ -35,6 +35,7 @@ def message(event: Event, target: str, delivery: str, *, only_new: bool = True) 
         key=_plain(event.key),
         pool=_plain(event.pool),
         text=_plain(event.text),
+        name=_plain(event.name),
     )
     said = {
         **json_shapes.document(json_shapes.event(clean)),

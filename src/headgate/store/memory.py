@@ -328,7 +328,8 @@ class _Rows(MemoryRequestRows):
         return [self._leases[id] for id in sorted(self._leases) if id > after][:most]
 
     def leases_of(self, member: str) -> list[LeaseRow]:
-        return [row for row in self._leases.values() if row.member == member]
+        found = [row for row in self._leases.values() if row.member == member]
+        return sorted(found, key=lambda row: row.id)
 
     def family(self, chain: int) -> list[LeaseRow]:
         return [row for row in self.families() if row.chain == chain]
@@ -376,6 +377,9 @@ class _Rows(MemoryRequestRows):
         rows = (self._history.get(key) for key in keys)
         known = [row.mean for row in rows if row is not None and row.sound]
         return sum(known) / len(known) if known else None
+
+    def known_keys(self) -> list[str]:
+        return sorted(key for key in self._history if key)
 
     def add_member(self, row: Member) -> None:
         self._set(self._members, row.id, row)

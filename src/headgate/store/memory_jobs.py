@@ -57,6 +57,9 @@ class MemoryJobRows:
         )
         return found[::-1][:most] if after < 0 else found[:most]
 
+    def jobs_named(self, name: str) -> list[Job]:
+        return sorted((row for row in self._jobs.values() if row.name == name), reverse=True)
+
     def count_jobs(self, word: Word) -> int:
         return sum(row.state.word is word for row in self._jobs.values())
 

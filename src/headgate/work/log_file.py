@@ -19,6 +19,7 @@ from headgate.core.agents.agent_watch import fit_to_show
 from headgate.store.trusted_paths import open_as_its_folder
 
 _CHUNK = 1024 * 1024
+_TAIL = 64 * 1024
 _LONGEST_LINE = 64 * 1024
 _HEAD = 64 * 1024
 _BLOCK = 4096
@@ -182,6 +183,26 @@ def last_line(path: Path) -> str:
         return ""
     lines = [line for line in _BREAK.split(data) if line.strip(b" \t\0")]
     return fit_to_show(lines[-1].decode("utf-8", "replace")) if lines else ""
+
+
+def last_words(path: Path) -> str:
+    """The last line that says something to people: of an agent's events, what they say."""
+    from headgate.core.agents.readable_events import readable
+
+    try:
+        with open(read_log(path), "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL))
+            data = file.read()
+    except OSError:
+        return ""
+    for line in reversed(_BREAK.split(data)):
+        text = line.decode("utf-8", "replace")
+        said = readable(text) if line.strip(b" \t\0") else []
+        shown = [text] if said is None else said
+        if words := next((one for one in reversed(shown) if one.strip()), ""):
+            return fit_to_show(words)
+    return ""
 
 
 def remove(folder: Path, job: int) -> None:

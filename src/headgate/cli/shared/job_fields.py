@@ -40,7 +40,7 @@ def add_options(parser: ArgumentParser) -> None:
         "--after",
         action="append",
         metavar="ID",
-        help="start only when that job is done; ID,ID for several",
+        help="start only when that job, by its id or its name, is done; ID,ID for several",
     )
     parser.add_argument(
         "--hold", action="store_true", help="keep it out of the line until headgate release ID"
@@ -188,7 +188,7 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
         weight=found.get("weight", 1),
         cwd=found.get("cwd"),
         env=env,
-        after=_after(given.get("after", ()), names),
+        after=_after(given.get("after", ()), names, gate),
         hold=found.get("hold", False),
         expires=found.get("expires", expires),
         retries=retries,
@@ -259,7 +259,7 @@ def _env(found: object) -> dict[str, str]:
     return env
 
 
-def _after(found: object, names: Mapping[str, int]) -> list[int]:
+def _after(found: object, names: Mapping[str, int], gate: Gate) -> list[int]:
     words = found if isinstance(found, (list, tuple)) else [found]
     ids = []
     for word in words:
@@ -268,11 +268,10 @@ def _after(found: object, names: Mapping[str, int]) -> list[int]:
             ids.append(names[text])
         elif text.isascii() and text.isdigit() and 0 < len(text) < 19 and int(text):
             ids.append(int(text))
+        elif isinstance(word, str) and text and not text.isdigit():
+            ids.append(gate.find_job(text, "--after"))
         else:
-            raise UsageError(
-                f"bad --after {shown(word)}: expected the id of a job"
-                + (", or the name of an earlier one of this batch" if names else "")
-            )
+            raise UsageError(f"bad --after {shown(word)}: expected the id or the name of a job")
     return ids
 
 

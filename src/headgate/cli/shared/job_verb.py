@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 
-from headgate.cli.shared.open_gate import open_anyway, parse_id, print_json, say
+from headgate.cli.shared.open_gate import find_id, open_anyway, print_json, say
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.display.snapshots import JobStatus
 from headgate.core.quantities import show_seconds
@@ -13,7 +13,7 @@ from headgate.gate.submit_jobs import Jobs
 
 def add_ids(parser: ArgumentParser) -> None:
     """The jobs that it is done to."""
-    parser.add_argument("ids", nargs="+", metavar="ID", help="as printed by headgate submit")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="its id, or the name of a job")
     parser.add_argument("--json", action="store_true", help="print what became of each as JSON")
 
 
@@ -24,7 +24,7 @@ def do(args: Namespace, act: Callable[[Jobs, int], None]) -> int:
     with open_anyway(args) as gate:
         for text in args.ids:
             try:
-                id = parse_id(text)
+                id = find_id(gate, text)
                 act(gate.jobs, id)
                 job = gate.jobs.status(id)
             except HeadgateError as error:
@@ -44,5 +44,10 @@ def describe(job: JobStatus) -> str:
     """Where a job stands, in a sentence."""
     if job.position is not None:
         eta = "" if job.eta is None else f", expected in about {show_seconds(job.eta)}"
-        return f"job {job.id} is {job.state}, position {job.position}: {job.reason}{eta}"
-    return f"job {job.id} is {job.state}" + (f": {job.reason}" if job.reason else "")
+        return f"{called(job)} is {job.state}, position {job.position}: {job.reason}{eta}"
+    return f"{called(job)} is {job.state}" + (f": {job.reason}" if job.reason else "")
+
+
+def called(job: JobStatus) -> str:
+    """A job, with its name if it has one."""
+    return f"job {job.id} ({job.name})" if job.name else f"job {job.id}"

@@ -3,6 +3,7 @@
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,18 @@ def open_anyway(args: Namespace) -> Gate:
     except ConfigError as error:
         say(f"{error}\n(going on without it)")
         return Gate(open_store(args.store), config=Defaults())
+
+
+def warn_of_slips(gate: Gate, keys: Iterable[str]) -> None:
+    """Say so of keys that were never used and are so like others that they may be slips."""
+    wanted = [key for key in dict.fromkeys(keys) if key]
+    known = gate.known_keys() if wanted else []
+    for key in wanted:
+        if key not in known:
+            from headgate.core.likely_slips import meant_key
+
+            if meant := meant_key(key, known):
+                say(f"warning: {key} was never used here; did you mean {meant}?")
 
 
 def print_json(found: object, old: "Old | None" = None) -> None:
@@ -82,11 +95,16 @@ def warn_of_old_names(old: "Old", where: str = "") -> None:
     say(f"{where}{old.warning()}")
 
 
-def parse_id(text: str) -> int:
-    """The id of a ticket, a lease or a job."""
-    if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text)):
-        raise UsageError(f"bad id {text!r}: expected a number, as shown by headgate queue")
-    return int(text)
+def find_id(gate: Gate, text: str) -> int:
+    """The id of a ticket, a lease or a job; of a job by its name, too."""
+    if text.isascii() and text.isdigit() and len(text) < 19 and int(text):
+        return int(text)
+    if not text.strip() or text.isdigit() or not text.isprintable():
+        raise UsageError(
+            f"bad id {text[:40]!r}: expected a number or the name of a job, as shown by headgate "
+            "queue"
+        )
+    return gate.find_job(text)
 
 
 def parse_note(text: str) -> str:

@@ -1,7 +1,7 @@
 """Options that several verbs take, and how they are explained."""
 
 from argparse import ArgumentParser
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from headgate.core.printable_text import plain
 
@@ -9,9 +9,34 @@ from headgate.core.printable_text import plain
 class VerbParser(ArgumentParser):
     """Reads the words after a verb. What it repeats of them is safe for a terminal."""
 
+    def __init__(self, *, verb: str = "", **options: Any) -> None:  # noqa: ANN401 - argparse's own
+        super().__init__(**options)
+        self._verb = verb
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with them, and exit with 2."""
-        super().error(plain(message))
+        super().error(plain(message) + self._near(message))
+
+    def _near(self, message: str) -> str:
+        """The option that was probably meant by one that there is not."""
+        said = message.partition("unrecognized arguments: ")[2].split(" ")[0].partition("=")[0]
+        if not said.startswith("--"):
+            return ""
+        from difflib import get_close_matches
+
+        known = [name for action in self._actions for name in action.option_strings]
+        near = get_close_matches(said, known, 1, 0.75)
+        return f" (did you mean {near[0]}?)" if near else ""
+
+    def format_help(self) -> str:
+        """What it takes, with an example or two."""
+        from headgate.cli.shared.examples import EXAMPLES
+
+        shown = EXAMPLES.get(self._verb, ())
+        if not shown:
+            return super().format_help()
+        lines = [f"  {one.command}\n      {one.does}" for one in shown]
+        return "\n".join([super().format_help(), "examples:", *lines, ""])
 
 
 def add_about(parser: ArgumentParser) -> None:

@@ -8,6 +8,8 @@ from headgate.core.printable_text import printable
 from headgate.core.quantities import show_seconds
 from headgate.core.times import Seconds
 
+_SHORTEST_REASON = 8
+
 
 class Progress:
     """Tells a person where their work stands in the line."""
@@ -25,13 +27,13 @@ class Progress:
             return
         said = (spot.position, spot.code, spot.pool)
         eta = f", about {show_seconds(spot.eta)} to go" if spot.eta else ""
-        where = f"{_nth(spot.position)} in line"
-        text = printable(f"headgate: {spot.id} waits, {where}: {spot.reason}{eta}")
+        head = f"headgate: {spot.id} waits, {_nth(spot.position)} in line"
+        reason = printable(spot.reason)
         if self._redraws:
             self._drawn = True
-            self._write(f"\r\x1b[2K{_fit(text)}")
+            self._write(f"\r\x1b[2K{fit_wait(head, reason, eta, _columns())}")
         elif said != self._said:
-            self._write(f"{text}\n")
+            self._write(f"{head}: {reason}{eta}\n")
         self._said = said
 
     def done(self, waited: Seconds | None = None) -> None:
@@ -83,8 +85,24 @@ def _nth(n: int) -> str:
     return f"{n}{ending}"
 
 
-def _fit(text: str) -> str:
+def fit_wait(head: str, reason: str, eta: str, width: int) -> str:
+    """A line in which, if it is too long, the reason gives way and the expected time stays."""
+    room = width - 1 - len(head) - len(eta) - len(": ")
+    if len(reason) <= room:
+        return f"{head}: {reason}{eta}"
+    if room >= _SHORTEST_REASON:
+        return f"{head}: {reason[: room - 1]}…{eta}"
+    short = head.removeprefix("headgate: ")
+    whole = f"{short}{eta}"
+    return whole if len(whole) < width else f"{whole[: max(1, width - 2)]}…"
+
+
+def _columns() -> int:
     import shutil
 
-    width = shutil.get_terminal_size().columns
+    return shutil.get_terminal_size().columns
+
+
+def _fit(text: str) -> str:
+    width = _columns()
     return text if len(text) < width else text[: max(1, width - 2)] + "…"

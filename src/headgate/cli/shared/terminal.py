@@ -14,14 +14,16 @@ Span = tuple[str, str]
 """Some text and its style."""
 Cell = str | int | tuple[Span, ...]
 Column = tuple[str, str]
-"""A heading, and `right` for numbers or `shrinks` for what may be long for a terminal."""
+"""A heading, and `right` for numbers, `shrinks` for what may be long for a terminal, or `name` for
+what may be long too, and of which the end tells most. With a ? after it, the column is left out
+where the terminal is too narrow for all of them: the last such column first."""
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _STYLE = re.compile(rf"(\x1b\[(?:0|{'|'.join(_STYLES.values())})m)")
 _BLOCKS, _PLAIN_BLOCKS = "█▒░", "#=."
 _WIDEST_BAR, _NARROW_BAR = 20, 10
 _NARROW = 100
-_NARROWEST = 6
+_NARROWEST, _NARROW_NAME, _NARROW_TEXT = 6, 14, 12
 _GAP = "  "
 _LAST_SECOND = 253_402_300_799.0  # of the year 9999, the last that ISO 8601 writes plainly
 
@@ -72,7 +74,7 @@ def show(lines: Iterable[str]) -> None:
 
     Of what steers a terminal only our own colours get through.
     """
-    text = "".join(f"{_only_styles(line)}\n" for line in lines)
+    text = "".join(f"{only_styles(line)}\n" for line in lines)
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
     sys.stdout.flush()
@@ -88,7 +90,8 @@ def show_path(path: Path) -> None:
         sys.stdout.buffer.flush()
 
 
-def _only_styles(line: str) -> str:
+def only_styles(line: str) -> str:
+    """A line with our own colours, and nothing else that steers a terminal."""
     if line.isprintable():
         return line
     parts = _STYLE.split(line)  # every second one is a style
@@ -122,6 +125,18 @@ def clip(text: str, width: int | None) -> str:
             break
         kept += c
     return f"{kept}…"
+
+
+def clip_middle(text: str, width: int) -> str:
+    """The text, or its beginning and its end with a … between: versions are at the end of names."""
+    if columns_of(text) <= width or width < 5:
+        return clip(text, width)
+    end = ""
+    for c in reversed(text):
+        if columns_of(c + end) > (width - 1) * 3 // 5:
+            break
+        end = c + end
+    return clip(text, width - columns_of(end)) + end
 
 
 def wrap(text: str, width: int | None) -> list[str]:
@@ -163,27 +178,57 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], pen: Pen) -
     widths = [
         max(columns_of(columns[n][0]), *(columns_of(_text(row[n])) for row in grid)) for n in kept
     ]
-    _fit(widths, [columns[n][1] == "shrinks" for n in kept], pen.width)
+    kinds = [columns[n][1] for n in kept]
+    for n in reversed(_left_out(widths, kinds, pen.width)):
+        del kept[n], widths[n], kinds[n]
+    kinds = [kind.rstrip("?") for kind in kinds]
+    _fit(widths, kinds, pen.width)
     heads = [_spans(((head, "dim"),)) for head, _ in columns]
     lines = []
     for row in [heads, *grid] if kept else []:
         parts = []
         for n, width in zip(kept, widths, strict=True):
-            spans = row[n] if len(row[n]) > 1 else ((clip(row[n][0][0], width), row[n][0][1]),)
+            kind = columns[n][1].rstrip("?")
+            cut = clip_middle if kind == "name" else clip
+            spans = row[n] if len(row[n]) > 1 else ((cut(row[n][0][0], width), row[n][0][1]),)
             padding = " " * (width - columns_of(_text(spans)))
             drawn = "".join(pen.paint(text, style) for text, style in spans)
-            parts.append(padding + drawn if columns[n][1] == "right" else drawn + padding)
+            parts.append(padding + drawn if kind == "right" else drawn + padding)
         lines.append(_GAP.join(parts).rstrip())
     return lines
 
 
-def _fit(widths: list[int], shrinks: list[bool], room: int | None) -> None:
-    """Take columns off the widest that can shrink, until all of them fit."""
-    while room is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > room:
-        able = [n for n, can in enumerate(shrinks) if can and widths[n] > _NARROWEST]
-        if not able:
-            return
-        widths[max(able, key=lambda n: widths[n])] -= 1
+def _left_out(widths: list[int], kinds: list[str], room: int | None) -> list[int]:
+    """The columns for which there is no room, if those that shrink are to be worth reading."""
+    least = {"name": _NARROW_NAME, "shrinks": _NARROW_TEXT}
+    needs = [
+        min(width, least.get(kind.rstrip("?"), width))
+        for width, kind in zip(widths, kinds, strict=True)
+    ]
+    able = [n for n, kind in enumerate(kinds) if kind.endswith("?")]
+    gone: list[int] = []
+    while room is not None and able:
+        left = [need for n, need in enumerate(needs) if n not in gone]
+        if sum(left) + len(_GAP) * (len(left) - 1) <= room:
+            break
+        gone.append(able.pop())
+    return sorted(gone)
+
+
+def _fit(widths: list[int], kinds: list[str], room: int | None) -> None:
+    """Take columns off the widest that can shrink, until all of them fit: off names last."""
+    for least in ({"shrinks": _NARROWEST, "name": _NARROW_NAME}, {"name": _NARROWEST}):
+        while room is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > room:
+            able = [n for n, kind in enumerate(kinds) if kind in least and widths[n] > least[kind]]
+            if not able:
+                break
+            widths[max(able, key=lambda n: widths[n])] -= 1
+
+
+def natural(name: str) -> tuple[tuple[int, int | str], ...]:
+    """A key to sort names by in which 10 comes after 9."""
+    parts = re.split(r"([0-9]{1,18})", name)
+    return tuple((0, int(part)) if n % 2 else (1, part) for n, part in enumerate(parts))
 
 
 def _spans(cell: Cell) -> tuple[Span, ...]:

@@ -38,20 +38,21 @@ VARIABLE = "HEADGATE_SCHEMA"
 
 Json = dict[str, Any]
 
-EVENT = ("seq", "event", "at", "work", "task", "key", "pool", "text")
+EVENT = ("seq", "event", "at", "work", "task", "key", "pool", "text", "name")
 MESSAGE = (*EVENT, "summary", "position", "until", "target", "host", "delivery")
 WORK = (
     *("id", "type", "state", "code", "reason", "key", "task", "name", "label"),
     *("priority", "weight", "pool", "position", "eta", "since", "waited"),
     *("submitted", "started", "held", "ended", "due"),
     *("attempts", "exit", "pid", "borrows", "last_line", "in_flight", "oldest_request"),
+    *("session", "parks"),
 )
 HISTORY = ("pools", "events", "attempt_list", "deadlock", "metered")
 METERED = Metered._fields
 REQUEST = RequestStatus._fields
 ATTEMPT = ("number", "key", "started", "ended", "code", "reason", "exit")
 CAPACITY = ("key", "state", "free", "queued", "retry_after", "eta", "reason", "code")
-POOL = (*PoolStatus._fields, "free")
+POOL = (*(name for name in PoolStatus._fields if name != "room"), "free", "own_free")
 SETTINGS = (
     *("pool", "limit", "source", "configured_limit", "cooldown_ms", "max_hold", "reserve"),
     *("adapt", "auto_reduced", "auto_reduced_from", "probing", "rpm", "tpm", "spacing_ms"),
@@ -172,7 +173,8 @@ def pool(it: PoolStatus) -> Json:
     upstream = it.upstream
     said = None if upstream is None else _object(upstream._fields, upstream._asdict())
     until = it.paused_until if it.paused else None
-    return _object(POOL, {**it._asdict(), "paused_until": until, "upstream": said, "free": it.free})
+    found = {**it._asdict(), "paused_until": until, "upstream": said}
+    return _object(POOL, {**found, "free": it.free, "own_free": it.own_free})
 
 
 def settings(it: PoolStatus) -> Json:

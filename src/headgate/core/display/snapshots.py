@@ -81,10 +81,22 @@ class PoolStatus(NamedTuple):
     """Why the machine itself takes no more at the moment."""
     unreadable: tuple[str, ...] = ()
     """What is kept about it and cannot be read, and what counts in its place."""
+    bounded_by: str = ""
+    """The pool that leaves its work less room than it does itself."""
+    room: int | None = None
+    """How many more of its work would be let in; None if no pool limits it, or nobody asked."""
 
     @property
     def free(self) -> int | None:
-        """Seats that could be had now; None where there is no limit."""
+        """What one more would really find: how many could start now; None for no limit."""
+        own = self.own_free
+        if self.room is None or own is None:
+            return own if self.room is None else self.room
+        return min(own, self.room)
+
+    @property
+    def own_free(self) -> int | None:
+        """Seats that this pool itself has left; None where it has no limit."""
         limit, taken = self.limit, self.in_use + self.foreign + self.cooling
         if self.upstream is not None:
             cap = self.upstream.cap
@@ -228,6 +240,10 @@ class JobStatus(NamedTuple):
     since: Seconds | None = None
     waited: Seconds | None = None
     held: Seconds | None = None
+    session: str = ""
+    """The session of its agent, where that has told it."""
+    parks: int = 0
+    """How often it was parked."""
 
 
 class AttemptStatus(NamedTuple):
@@ -289,6 +305,8 @@ class Queue(NamedTuple):
     total_aside: int = 0
     jobs: tuple[JobStatus, ...] = ()
     """What else is known of those of the running and waiting that are jobs."""
+    total_running: int = 0
+    """How many run that were looked at: all that fit, with a filter."""
 
 
 class SelectedWork(NamedTuple):
@@ -326,6 +344,8 @@ class Event(NamedTuple):
     task: str
     pool: str
     text: str
+    name: str = ""
+    """What the job that it is about was named."""
 
     @property
     def id(self) -> int:

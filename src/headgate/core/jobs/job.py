@@ -20,6 +20,10 @@ LONGEST_BACKOFF = Ms(600_000)
 FALLBACK_AFTER = Ms(300_000)
 
 
+PARKED_CODES = ("rate_limited", "relieved")
+"""The codes of attempts after which a job is parked."""
+
+
 class Spec(NamedTuple):
     """What a job was submitted with. Times are milliseconds; None where the worker decides.
 

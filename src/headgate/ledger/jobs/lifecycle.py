@@ -215,9 +215,10 @@ def finish(ledger: Ledger, id: int, me: str, end: End) -> bool:
         return False
     by_itself = end.outcome in _BY_ITSELF and lease.cancel is None
     release.give_back(ledger, lease, "released" if by_itself else "ended")
-    _close_attempt(ledger, job, end)
+    asked = as_asked(lease.cancel, end)
+    _close_attempt(ledger, job, asked if asked.outcome is AttemptOutcome.PARKED else end)
     job = job._replace(session=end.session or job.session, exit=end.exit)
-    _conclude(ledger, job, as_asked(lease.cancel, end))
+    _conclude(ledger, job, asked)
     return True
 
 

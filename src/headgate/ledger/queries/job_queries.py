@@ -3,18 +3,41 @@
 from collections.abc import Iterable
 
 from headgate.core.display.snapshots import JOB, AttemptStatus, JobStatus, Queue
-from headgate.core.jobs.job import Job
+from headgate.core.jobs.job import PARKED_CODES, Job
 from headgate.core.jobs.states import ENDED, Place, Word
+from headgate.core.quantities import shown
 from headgate.core.times import Seconds, seconds
+from headgate.errors import UsageError
 from headgate.ledger.queries import status_and_queue
 from headgate.ledger.queries.status_and_queue import wall_time
+from headgate.ledger.queries.work_filter import WorkFilter
 from headgate.ledger.transaction.ledger import Ledger
+
+_ALL = 10**9
 
 
 def job(ledger: Ledger, id: int, wall: Seconds) -> JobStatus | None:
     """One job; None if there is none with this id."""
     row = ledger.tx.job(id)
     return None if row is None else some(ledger, [row], wall)[0]
+
+
+def named(ledger: Ledger, name: str, what: str) -> int:
+    """The job that a name stands for: the one that has not ended, else the latest that has."""
+    rows = ledger.tx.jobs_named(name)
+    going_on = [row for row in rows if row.state.place is not Place.OVER]
+    if len(going_on) > 1:
+        listed = ", ".join(f"{row.id} ({row.state.word.value})" for row in reversed(going_on))
+        raise UsageError(
+            f"bad {what} {shown(name)}: {len(going_on)} jobs of that name have not ended: {listed};"
+            " give the number of one"
+        )
+    if not rows:
+        raise UsageError(
+            f"bad {what} {shown(name)}: expected a number or the name of a job, as shown by "
+            "headgate queue"
+        )
+    return (going_on or rows)[0].id
 
 
 def some(ledger: Ledger, rows: list[Job], wall: Seconds, *, spots: bool = True) -> list[JobStatus]:
@@ -55,9 +78,17 @@ def some(ledger: Ledger, rows: list[Job], wall: Seconds, *, spots: bool = True) 
                 since=spot.since if spot else None,
                 waited=spot.waited if spot else None,
                 held=seconds(ledger.now - lease.granted) if lease else None,
+                session=row.session,
+                parks=_parks(ledger, row),
             )
         )
     return found
+
+
+def _parks(ledger: Ledger, job: Job) -> int:
+    """How often a job was parked: refused, or ended to make room."""
+    runs = ledger.tx.attempts(job.id) if job.attempts else ()
+    return sum(run.code in PARKED_CODES for run in runs)
 
 
 def attempts(ledger: Ledger, id: int, wall: Seconds) -> tuple[AttemptStatus, ...]:
@@ -87,6 +118,16 @@ def of_queue(ledger: Ledger, queue: Queue, wall: Seconds) -> list[JobStatus]:
 def aside(ledger: Ledger, wall: Seconds, most: int) -> list[JobStatus]:
     """Jobs that wait for something else than seats: a person, another job, their next try."""
     return some(ledger, ledger.tx.aside(most), wall)
+
+
+def aside_like(
+    ledger: Ledger, wall: Seconds, most: int, wanted: WorkFilter
+) -> tuple[list[JobStatus], int]:
+    """The same, of what fits a filter; and how many that are."""
+    if wanted.takes_all:
+        return aside(ledger, wall, most), ledger.tx.count_aside()
+    rows = [row for row in ledger.tx.aside(_ALL) if wanted.takes(row.key, row.task, row.name)]
+    return some(ledger, rows[:most], wall), len(rows)
 
 
 def finished(

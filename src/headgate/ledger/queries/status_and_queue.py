@@ -28,23 +28,28 @@ from headgate.core.times import Ms, Seconds, seconds
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.queries.positions_and_etas import Spot, Survey, tightest
+from headgate.ledger.queries.work_filter import ALL, WorkFilter
 from headgate.ledger.transaction import outside_use, unreadable
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import place
 from headgate.ledger.transaction.rows import EventRow, Lane, LeaseRow, Ticket
 
+_ALL_LEASES = 10**9
 _SOON, _USUAL, _LATE = Seconds(1.0), Seconds(5.0), Seconds(60.0)
 """When to ask again whether there is room: the soonest, as a rule, and the latest."""
 
 
 def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
     """All pools, and what runs outside of every limit."""
+    from headgate.ledger.queries import room  # `run` waits without it
+
     use = ledger.use
     pool_set = ledger.under(view)
     lanes = ledger.lanes()
     queued = _queued(pool_set, lanes)
     held = ledger.tx.held()
     ledger.look_up(pool_set.pools.values())
+    rooms = room.of_pools(pool_set, ledger.machine, _use_for_one_more(ledger, pool_set), ledger.now)
     pools = []
     for pool in pool_set.pools.values():
         where = place(pool.name, ledger.machine)
@@ -74,6 +79,8 @@ def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
                 spacing_ms=pool.rates.spacing,
                 **_short(ledger, pool, where, wall),
                 strain=explain(strained, ledger.now) if strained else None,
+                room=rooms[pool.name].free,
+                bounded_by=rooms[pool.name].bounded_by,
             )
         )
     unlimited: dict[str, int] = {}
@@ -91,6 +98,16 @@ def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
         unlimited=unlimited,
         at=wall,
     )
+
+
+def _use_for_one_more(ledger: Ledger, pool_set: PoolSet) -> Use:
+    """The seats in use when all are let in who can be, and what is kept for others is kept."""
+    if not ledger.lanes():
+        return ledger.use
+    use = Survey(ledger).dry.use
+    for name in pool_set.pools:
+        use.take_over(ledger.use, place(name, ledger.machine))
+    return use
 
 
 def _queued(pool_set: PoolSet, lanes: list[Lane]) -> dict[str, int]:
@@ -176,6 +193,8 @@ def capacity(
     ledger: Ledger, key: str, cls: str = "normal", view: str = "", lender: int = 0
 ) -> Capacity:
     """Whether work with this key would be let in now, how much of it, and if not, when."""
+    from headgate.ledger.queries import room  # `run` waits without it
+
     request = Request(
         key=key,
         member="-",
@@ -196,7 +215,7 @@ def capacity(
         if fate and not reasons:
             reasons = (Reason("behind", tightest(needs)),)
     reasons = tuple(sorted(reasons, key=lambda reason: -(reason.until or 0)))
-    free = 0 if reasons else _free(needs, cls, use, ledger.now)
+    free = 0 if reasons else room.of_needs(needs, cls, use, ledger.now)
     if queued and not reasons and free is not None:
         free += 1  # the one that was let in for a try
     eta: Seconds | None = None
@@ -227,26 +246,6 @@ def _retry_after(reason: Reason, eta: Seconds | None, ledger: Ledger) -> Seconds
     if reason.until is not None and reason.until < FOREVER:
         return max(_SOON, seconds(reason.until - ledger.now))
     return min(_LATE, max(_SOON, eta or _USUAL))
-
-
-def _free(needs: tuple[Need, ...], cls: str, use: Use, now: Ms) -> int | None:
-    """How many more pieces of weight one fit, found by asking the same rule as admission."""
-    bounds = [seats.bound(need.pool, need.place, use) for need in needs]
-    most = [
-        _room(need, cls, use, now, most=bound)
-        for need, bound in zip(needs, bounds, strict=True)
-        if bound is not None
-    ]
-    return min(most) if most else None
-
-
-def _room(need: Need, cls: str, use: Use, now: Ms, *, most: int) -> int:
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = seats.blocked_by(need._replace(seats=middle), cls, use, now) is None
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return low
 
 
 def _near(needs: tuple[Need, ...], free: int | None) -> bool:
@@ -313,23 +312,44 @@ def _attempt(ledger: Ledger, lease: LeaseRow) -> int:
     return job.attempts if job else 0
 
 
-def queue(ledger: Ledger, wall: Seconds, most: int = 100, skip: int = 0) -> Queue:
-    """What runs and what waits. Positions are counted on the way, not looked up one by one."""
+def queue(
+    ledger: Ledger, wall: Seconds, most: int = 100, skip: int = 0, wanted: WorkFilter = ALL
+) -> Queue:
+    """What runs and what waits. Positions are counted on the way, not looked up one by one.
+
+    With a filter all are gone through; pages and the number of those who wait are of what fits.
+    """
     survey = Survey(ledger)
-    leases = ledger.tx.leases(0, max(1, most))
-    start, passed = survey.near(skip)
+    leases = [
+        row
+        for row in ledger.tx.leases(0, max(1, most) if wanted.takes_all else _ALL_LEASES)
+        if _fits(ledger, wanted, row.key, row)
+    ]
+    start, passed = survey.near(skip if wanted.takes_all else 0)
+    index = sum(passed.values())
     page: list[Waiting] = []
-    for index, (lane, ticket) in enumerate(survey.in_order(start), sum(passed.values())):
-        if index >= skip + most:
+    for lane, ticket in survey.in_order(start):
+        if wanted.takes_all and index >= skip + most:
             break
-        if index >= skip:
-            reasons = survey.reasons(ticket)
-            position = 1 + max(_passed(survey, passed, lane, reason.pool) for reason in reasons)
-            spot = Spot(position, reasons, survey.eta(reasons[0], position))
-            page.append(_waiting(ledger, lane, ticket, spot, wall))
+        if _fits(ledger, wanted, lane.key, ticket):
+            if skip <= index < skip + most:
+                reasons = survey.reasons(ticket)
+                position = 1 + max(_passed(survey, passed, lane, one.pool) for one in reasons)
+                spot = Spot(position, reasons, survey.eta(reasons[0], position))
+                page.append(_waiting(ledger, lane, ticket, spot, wall))
+            index += 1
         passed[lane.id] += 1
-    total = sum(lane.waiting for lane in survey.lanes.values())
-    return Queue(tuple(running(ledger, row, wall) for row in leases), tuple(page), total)
+    total = sum(lane.waiting for lane in survey.lanes.values()) if wanted.takes_all else index
+    shown = tuple(running(ledger, row, wall) for row in leases[: max(1, most)])
+    return Queue(shown, tuple(page), total, total_running=len(leases))
+
+
+def _fits(ledger: Ledger, wanted: WorkFilter, key: str, row: LeaseRow | Ticket) -> bool:
+    """Whether a piece of work is wanted; its name is looked up if that matters."""
+    if wanted.takes_all:
+        return True
+    job = ledger.tx.job(row.id) if wanted.name is not None else None
+    return wanted.takes(key, row.task, job.name if job is not None else "")
 
 
 def _passed(survey: Survey, passed: dict[int, int], own: Lane, pool: str) -> int:
@@ -339,6 +359,7 @@ def _passed(survey: Survey, passed: dict[int, int], own: Lane, pool: str) -> int
 def event(row: EventRow, ledger: Ledger, wall: Seconds) -> Event:
     """An event, with its time on the wall clock."""
     at = wall - seconds(ledger.now - row.at)
+    job = ledger.tx.job(row.work) if row.work else None
     return Event(
         seq=row.id,
         at=at,
@@ -348,6 +369,7 @@ def event(row: EventRow, ledger: Ledger, wall: Seconds) -> Event:
         task=row.task,
         pool=row.pool,
         text=row.text,
+        name=job.name if job is not None else "",
     )
 
 

@@ -353,6 +353,9 @@ class Tx(RequestTx, Protocol):
     def usual_hold(self, keys: Iterable[str]) -> float | None:
         """How long work with these keys held its seats lately; None without history."""
 
+    def known_keys(self) -> list[str]:
+        """The keys whose work has held seats, in order."""
+
     def add_member(self, row: Member) -> None:
         """Keep a member."""
 
@@ -388,6 +391,9 @@ class Tx(RequestTx, Protocol):
 
     def jobs(self, word: Word, after: int, most: int) -> list[Job]:
         """Jobs that people call so, by id; the latest first if `after` is negative."""
+
+    def jobs_named(self, name: str) -> list[Job]:
+        """All jobs of a name, the latest first."""
 
     def count_jobs(self, word: Word) -> int:
         """How many jobs people call so."""

@@ -200,6 +200,9 @@ INSERT OR REPLACE INTO history VALUES (?, ?, ?)
 -- name: history
 SELECT count, mean FROM history WHERE key = ?
 
+-- name: known_keys
+SELECT key FROM history WHERE key <> '' ORDER BY key
+
 -- name: insert_member
 INSERT OR REPLACE INTO member VALUES (?, ?, ?, ?, ?, ?)
 
@@ -275,6 +278,9 @@ ORDER BY id LIMIT ?
 -- name: latest_jobs
 SELECT * FROM job WHERE state = ? AND (state = 'parked' AND code = '') = ?
 ORDER BY id DESC LIMIT ?
+
+-- name: jobs_named
+SELECT * FROM job INDEXED BY job_name WHERE name = ? AND name <> '' ORDER BY id DESC
 
 -- name: count_jobs
 SELECT count(*) FROM job WHERE state = ?

@@ -238,6 +238,10 @@ class SqlRows(LineRows, LeaseRows, JobRows, RequestRows):
         known = [found[key].mean for key in wanted if key in found and found[key].sound]
         return sum(known) / len(known) if known else None
 
+    def known_keys(self) -> list[str]:
+        self._put_off()
+        return firsts(self._ask("known_keys"))
+
     def _know_members(self) -> None:
         if self._members is None:
             self._members = {row[0]: Member._make(row) for row in self._ask("members")}

@@ -53,6 +53,9 @@ class JobRows(Session):
             found += map(column_codec.read_job, rows)
         return sorted(found, key=lambda row: row.id, reverse=after < 0)[:most]
 
+    def jobs_named(self, name: str) -> list[Job]:
+        return [column_codec.read_job(row) for row in self._ask("jobs_named", name)]
+
     def count_jobs(self, word: Word) -> int:
         found = self._number("count_jobs", word.value)
         if word is Word.QUEUED:
