@@ -217,21 +217,18 @@ class Reader(SimpleLine):
         self._count: float | None = None
         self._cap = limit
         self._asked = -10_000
-        self._recent: deque[tuple[int, int]] = deque()
+        self._recent: deque[int] = deque()
         self._ended = 0
 
-    def granted(self, now: int) -> list[int]:
-        """Let in whoever fits."""
-        found = super().granted(now)
-        self._recent.extend((now, 1) for _ in found)
-        return found
-
     def _fits(self, job: SimulatedJob, now: int) -> bool:
-        if self._count is None or now - self._asked > 5_000:
-            return len(self._flying) == 0
-        while self._recent and self._recent[0][0] < self._asked - 1_500:
+        while self._recent and self._recent[0] < self._asked - 1_500:
             self._recent.popleft()
-        return max(self._count + len(self._recent), len(self._flying)) + 1 <= self._cap
+        fits = not self._flying
+        if self._count is not None and now - self._asked <= 5_000:
+            fits = max(self._count + len(self._recent), len(self._flying)) + 1 <= self._cap
+        if fits:
+            self._recent.append(now)
+        return fits
 
     def ended(self, id: int, now: int, *, completed: bool) -> None:
         """Note when, to ask soon after."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from headgate.core.named_tuple import NamedTuple
+from headgate.errors import UsageError
 from headgate.sim.baselines import (
     Aimd,
     Backoff,
@@ -119,7 +120,8 @@ def maker(name: str) -> Maker:
 
     def make(scenario: Scenario, _: Upstream, seed: int, usage: bool) -> Governor:  # noqa: FBT001
         made = SIMPLE[simple](limit(scenario), seed, usage)
-        assert made is not None
+        if made is None:
+            raise UsageError(f"{simple} cannot govern with what it is told here")
         return made
 
     return make

@@ -21,7 +21,7 @@ HALVES = (TUNING, JUDGING)
 PREFIX = "world-"
 _REQUESTS = 2_500
 """About how many requests an oracle gets through a world."""
-_BUSIEST = 5.0
+_BUSIEST = 3.0
 """Requests a second beyond which a world would only be slow to simulate."""
 _MINUTE, _HOUR = 60_000, 3_600_000
 
@@ -74,7 +74,7 @@ def world(seed: int, setting: str) -> Scenario:
     dice = random.Random(seed * 104_729 + 5)  # noqa: S311 - repeatable on purpose
     cap = round(_between(dice, 1, 60))
     agents = _agents(dice, cap)
-    span = round(min(6, max(1.5, _REQUESTS * agents.seconds / cap / 3600)) * _HOUR)
+    span = round(min(6, max(2, _REQUESTS * agents.seconds / cap / 3600)) * _HOUR)
     plan = ProviderPlan(
         cap=_caps(dice, cap, span),
         foreign=_others(dice, cap, span),
@@ -138,21 +138,21 @@ def _delay(dice: random.Random, longest: int) -> Delay:
 
 
 def _caps(dice: random.Random, cap: int, span: int) -> Steps:
-    kind = dice.choice(("steady", "steady", "steady", "steps", "drift", "daily"))
+    kind = dice.choice(("steady",) * 6 + ("steps", "steps", "drift", "daily", "daily"))
     if kind == "steps":
-        every = _between(dice, 10 * _MINUTE, 2 * _HOUR)
+        every = _between(dice, 20 * _MINUTE, 3 * _HOUR)
         return _changes(dice, span, every, lambda _: max(1, round(cap * dice.uniform(0.3, 1))), cap)
     if kind == "drift":
-        every, low = _between(dice, 5 * _MINUTE, _HOUR), max(1, cap // 3)
+        every, low = _between(dice, 10 * _MINUTE, _HOUR), max(1, cap // 2)
         return _changes(
             dice, span, every, lambda now: max(low, min(cap, now + dice.choice((-1, 1)))), cap
         )
     if kind == "daily":
-        low, phase = dice.uniform(0.3, 0.8), dice.random()
+        least, phase = dice.uniform(0.3, 0.8), dice.random()
         day = min(span, 24 * _HOUR)
         part = day // 24
         return tuple(
-            (n * part, max(1, round(cap * (low + (1 - low) * _wave(n / 24 + phase)))))
+            (n * part, max(1, round(cap * (least + (1 - least) * _wave(n / 24 + phase)))))
             for n in range(math.ceil(span / part))
         )
     return ((0, cap),)
@@ -163,7 +163,7 @@ def _wave(turn: float) -> float:
 
 
 def _others(dice: random.Random, cap: int, span: int) -> Steps:
-    kind = dice.choice(("none", "none", "stay", "come and go", "bursts", "daily"))
+    kind = dice.choice(("none",) * 5 + ("stay", "come and go", "come and go", "bursts", "daily"))
     most = max(1, round(cap * dice.uniform(0.1, 0.7)))
     if kind == "none" or cap == 1:
         return ((0, 0),)
@@ -202,9 +202,7 @@ def _demand(dice: random.Random, span: int) -> Steps:
     return _changes(dice, span, every, lambda _: dice.choice(values), 1.0)
 
 
-def _faults(
-    dice: random.Random, cap: int, span: int
-) -> Callable[[ProviderPlan], ProviderPlan]:
+def _faults(dice: random.Random, cap: int, span: int) -> Callable[[ProviderPlan], ProviderPlan]:
     """What goes wrong with the usage endpoint."""
     kind = dice.choice(("fails", "repeats", "lies", "stops", "rounds", "jumps"))
     some, wrong = dice.uniform(0.1, 0.95), dice.choice((-2, -1, 1, 2)) * max(1, cap // 10)

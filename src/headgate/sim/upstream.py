@@ -67,7 +67,7 @@ class ProviderPlan(NamedTuple):
     """The share of requests that meet an overload of the provider's own."""
     quota: tuple[tuple[int, int], ...] = ()
     """Spans of time in which the quota is gone."""
-    retry_after: int | None | tuple[int | None, ...] = None
+    retry_after: int | tuple[int | None, ...] | None = None
     """What a concurrency refusal says; None: nothing. One of several at random."""
     usage_lag: int = 200
     """How old the count is that the usage endpoint tells."""

@@ -19,6 +19,10 @@ _AIMS = {
 }
 """Median, 10th percentile, 429s per thousand."""
 _SHOWN = 3
+_COLUMNS = (
+    *("setting", "median", "10th percentile", "worst", "429 per 1000: mean, median"),
+    *("ahead", "by", "any ahead", "aim"),
+)
 
 
 class Outcome(NamedTuple):
@@ -35,11 +39,16 @@ class Outcome(NamedTuple):
     """What the best one got done that does not hammer."""
 
 
-def judge(seed: int, setting: str, kind: str = "") -> Outcome:
-    """Run headgate and every baseline in one world; `kind` stands before a governor's name."""
+def judge(seed: int, setting: str) -> Outcome:
+    """Run headgate and every baseline in one world."""
     chosen, scenario = SETTINGS[setting], world(seed, setting)
-    name = chosen.governor.replace("learn", kind) if kind else chosen.governor
-    case = Case(scenario, name, seed, chosen.penalty, chosen.usage)
+    case = Case(
+        scenario=scenario,
+        governor=chosen.governor,
+        seed=seed,
+        penalty=chosen.penalty,
+        usage=chosen.usage,
+    )
     mine = score(case)
     others = {}
     for simple, make in SIMPLE.items():
@@ -49,7 +58,15 @@ def judge(seed: int, setting: str, kind: str = "") -> Outcome:
             others[simple] = (found.goodput, found.refusals)
     best = max(others, key=lambda each: others[each][0])
     polite = max((done for done, refused in others.values() if refused <= POLITE), default=0.0)
-    return Outcome(seed, setting, mine.goodput, mine.refusals, others[best][0], best, polite)
+    return Outcome(
+        seed=seed,
+        setting=setting,
+        goodput=mine.goodput,
+        refusals=mine.refusals,
+        best=others[best][0],
+        best_name=best,
+        polite=polite,
+    )
 
 
 def judge_all(
@@ -87,22 +104,19 @@ def write(outcomes: list[Outcome]) -> str:
     """The report as Markdown."""
     of = {name: [one for one in outcomes if one.setting == name] for name in SETTINGS}
     text = [
-        f"{len({one.seed for one in outcomes})} worlds. Goodput is a share of what an oracle gets "
-        "done. Ahead: worlds in which the best baseline that does not hammer (at most "
-        f"{POLITE:g} 429s per 1000) gets more than {AHEAD} more done, and by how much on average; "
-        "any: the best of all baselines.",
+        f"{len({one.seed for one in outcomes})} worlds. Goodput is a share of what an oracle gets",
+        "done. Ahead: worlds in which the best baseline that does not hammer (at most",
+        f"{POLITE:g} 429s per 1000) gets more than {AHEAD} more done, and by how much on average;",
+        "any: the best of all.",
         "",
-        "| setting | median | 10th percentile | worst | 429 per 1000: mean, median "
-        "| ahead | by | any ahead | aim |",
-        "|---|---|---|---|---|---|---|---|---|",
+        f"| {' | '.join(_COLUMNS)} |",
+        "|---" * len(_COLUMNS) + "|",
     ]
     text += [_row(name, found) for name, found in of.items() if found]
     if of["faulty"] and of["told"]:
         without = {one.seed: one.goodput for one in of["told"]}
         pairs = [
-            one.goodput >= without[one.seed] - AHEAD
-            for one in of["faulty"]
-            if one.seed in without
+            one.goodput >= without[one.seed] - AHEAD for one in of["faulty"] if one.seed in without
         ]
         text += ["", f"Faulty readings are no worse than none (by {AHEAD}) in {fmean(pairs):.0%}."]
     text += ["", "Worst worlds, to be replayed with `headgate sim run NAME --plot FILE`:", ""]
