@@ -53,7 +53,7 @@ def test_help_lists_the_actions_and_loads_none(box: Box) -> None:
     *shown, loaded = done.stdout.splitlines()
     assert loaded == ""
     actions = shown[: shown.index("examples:") - 1]
-    assert [line.split()[0] for line in actions[-3:]] == ["run", "serve", "report"]
+    assert [line.split()[0] for line in actions[-4:]] == ["run", "worlds", "serve", "report"]
 
 
 def test_an_action_gets_its_own_arguments(ask: Ask, commands: types.ModuleType) -> None:

@@ -925,3 +925,14 @@ def test_why_and_status_say_what_was_learned(lab: Lab) -> None:
     assert (status.auto_reduced, status.auto_reduced_from, status.adapt) == (True, 4, "learn")
     assert status.notice == "limit reduced from 4 to 3 after a 429; it is tried again by itself"
     assert status.next_probe == USUAL.promised / SECOND
+
+
+def test_a_probe_that_is_told_to_wait_closes_nothing(lab: Lab) -> None:
+    """Its level is left alone for as long as upstream asks; all below it goes on."""
+    lab.declare(a=Declared(limit="learn", cooldown=Ms(0)))
+    lab.fill(2)
+    probe = lab.ask("a/x")
+    assert (lab.limit(), lab.learned().probe) == (2, probe)
+    lab.tell(CONCURRENCY, probe, retry_after=Ms(9 * HOUR))
+    assert (lab.limit(), lab.paused()) == (2, 0)
+    assert lab.learned().bars[0].until == lab.now + 9 * HOUR

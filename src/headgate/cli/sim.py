@@ -23,6 +23,9 @@ _ACTIONS = {
     "run": _Action(
         "judge governors on scenarios, in virtual time", "commands", "run_arguments", "run"
     ),
+    "worlds": _Action(
+        "judge headgate in worlds drawn at random", "world_commands", "arguments", "run"
+    ),
     "serve": _Action("be a provider over HTTP, until Ctrl-C", "server.serve", "arguments", "run"),
     "report": _Action(
         "judge all governors on all scenarios, and write it down",

@@ -190,5 +190,60 @@ class Oracle(SimpleLine):
         """When something changes at the provider."""
         if not self._line:
             return None
-        release = self._upstream.next_release()
-        return release if now < release < now + 500 else now + 500
+        soon = self._upstream.next_change(now + self._delay) - self._delay
+        return max(now + 1, min(soon, now + 500) if self._upstream.metered else soon)
+
+
+class OneWay(SimpleLine):
+    """One less at each refusal, once a second at the most, and never more again."""
+
+    def __init__(self, limit: int, cooldown: int) -> None:
+        super().__init__(limit, cooldown)
+        self._cut_at = -1_000
+
+    def refused(self, id: int, answer: ProviderAnswer, now: int) -> int | None:
+        """Cut, unless it was sent before the last cut."""
+        if self._sent[id] >= self._cut_at:
+            self.limit, self._cut_at = max(1, self.limit - 1), now
+        return super().refused(id, answer, now)
+
+
+class Reader(SimpleLine):
+    """The plain use of readings: what one cannot have seen yet is counted on top of it."""
+
+    def __init__(self, limit: int, seed: int) -> None:
+        super().__init__(limit)
+        self._dice = random.Random(seed)  # noqa: S311 - a simulation wants it repeatable
+        self._count: float | None = None
+        self._cap = limit
+        self._asked = -10_000
+        self._recent: deque[int] = deque()
+        self._ended = 0
+
+    def _fits(self, job: SimulatedJob, now: int) -> bool:
+        while self._recent and self._recent[0] < self._asked - 1_500:
+            self._recent.popleft()
+        fits = not self._flying
+        if self._count is not None and now - self._asked <= 5_000:
+            fits = max(self._count + len(self._recent), len(self._flying)) + 1 <= self._cap
+        if fits:
+            self._recent.append(now)
+        return fits
+
+    def ended(self, id: int, now: int, *, completed: bool) -> None:
+        """Note when, to ask soon after."""
+        super().ended(id, now, completed=completed)
+        self._ended = now
+
+    def read(self, usage: Usage | None, asked: int, now: int) -> None:
+        """Take it as it is."""
+        if usage is not None:
+            self._count, self._asked = usage.in_use, asked
+            self._cap = min(self.limit, usage.limit)
+
+    def next_poll(self, now: int) -> int | None:
+        """Every second, and soon after an end."""
+        if not self._line:
+            return None
+        every = 250 if now - self._ended < 5_000 else 1_000
+        return max(now, self._asked + every + self._dice.randint(0, 50))

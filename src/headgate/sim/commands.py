@@ -9,6 +9,7 @@ from headgate.core.display.json_shapes import document
 from headgate.errors import UsageError
 from headgate.sim import report as reporting
 from headgate.sim.compare import GOVERNORS, Case, Score, score_all
+from headgate.sim.random_worlds import find
 from headgate.sim.scenario import Scenario, built_in, load
 
 _MANY = 10_000
@@ -22,7 +23,8 @@ def run_arguments(parser: ArgumentParser) -> None:
         "scenarios",
         nargs="*",
         metavar="SCENARIO",
-        help="a TOML file, or the name of one that comes with headgate (all of them if none)",
+        help="a TOML file, the name of one that comes with headgate, or a random world such as "
+        "world-17:told (all that come with headgate if none)",
     )
     parser.add_argument(
         "--governor",
@@ -145,6 +147,8 @@ def _scenario(name: str, hours: float | None) -> Scenario:
     known = built_in()
     if name in known:
         found = known[name]
+    elif (drawn := find(name)) is not None:
+        found = drawn
     elif Path(name).suffix == ".toml":
         found = load(Path(name))
     else:

@@ -5,7 +5,17 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from headgate.core.named_tuple import NamedTuple
-from headgate.sim.baselines import Aimd, Backoff, Gradient, Oracle, SimpleLine, Vegas
+from headgate.errors import UsageError
+from headgate.sim.baselines import (
+    Aimd,
+    Backoff,
+    Gradient,
+    OneWay,
+    Oracle,
+    Reader,
+    SimpleLine,
+    Vegas,
+)
 from headgate.sim.governors import Governor, Headgate
 from headgate.sim.scenario import Scenario
 from headgate.sim.upstream import Upstream
@@ -90,7 +100,31 @@ GOVERNORS: dict[str, tuple[str, Maker]] = {
     "gradient": ("Gradient2, cooldown 2 s", lambda s, _u, _d, _x: Gradient(s.most, _COOLDOWN)),
 }
 """By name: what it is, and how one is made."""
+SIMPLE: dict[str, Callable[[int | None, int, bool], Governor | None]] = {
+    "backoff": lambda _limit, seed, _usage: Backoff(seed),
+    "fixed": lambda limit, _seed, _usage: None if limit is None else SimpleLine(limit, _COOLDOWN),
+    "one-way": lambda limit, _seed, _usage: None if limit is None else OneWay(limit, _COOLDOWN),
+    "aimd": lambda limit, _seed, _usage: Aimd(limit or 2, _COOLDOWN),
+    "reader": lambda limit, seed, usage: Reader(limit or 200, seed) if usage else None,
+}
+"""What headgate is held against in random worlds; None where it cannot do with what it is told."""
 OURS = ("learn", "learn-blind", "learn-double")
+
+
+def maker(name: str) -> Maker:
+    """How a governor of a name is made: `reader@blind` is a baseline that is told nothing."""
+    simple, at, told = name.partition("@")
+    if not at:
+        return GOVERNORS[name][1]
+    limit = {"learn": _told, "learn-blind": _nothing, "learn-double": _double}[told]
+
+    def make(scenario: Scenario, _: Upstream, seed: int, usage: bool) -> Governor:  # noqa: FBT001
+        made = SIMPLE[simple](limit(scenario), seed, usage)
+        if made is None:
+            raise UsageError(f"{simple} cannot govern with what it is told here")
+        return made
+
+    return make
 
 
 def run(case: Case, watch: Callable[[Point], None] | None = None) -> Result:
@@ -101,7 +135,7 @@ def run(case: Case, watch: Callable[[Point], None] | None = None) -> Result:
     if name == ORACLE:
         governors = [Oracle(upstream, DELAY)]
     else:
-        make = GOVERNORS[name][1]
+        make = maker(name)
         governors = [make(scenario, upstream, seed + n, usage) for n in range(scenario.governors)]
     return World(scenario, upstream, governors, seed, watch=watch).run()
 

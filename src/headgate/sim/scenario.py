@@ -64,6 +64,8 @@ class Agents(NamedTuple):
     """Name, weight and share of each model that is asked for."""
     urgent: float = 0.0
     """The share of agents with a higher priority."""
+    active: Steps = ((0, 1.0),)
+    """The share of agents that have something to do; the others send nothing new."""
 
 
 class Scenario(NamedTuple):
@@ -248,6 +250,7 @@ _AGENTS: Fields = {
     **dict.fromkeys(("number", "tokens"), _number(0, 1e6, int)),
     **dict.fromkeys(("refusal", "think"), _number(0, 1e6)),
     **dict.fromkeys(("cancelled", "urgent"), _number(0, 1)),
+    "active": _steps(),
     "seconds": _number(0.001, 1e6),
     "spread": _number(0, 5),
     "first_token": Field(_pair, "a list of 2 numbers from 0 on"),

@@ -4,6 +4,8 @@ Nothing here knows of headgate. `ask` lets a request in or refuses it, `leave` s
 `usage` is what the provider's usage endpoint would say. Times are milliseconds from the start.
 """
 
+import heapq
+import math
 import random
 from bisect import bisect_right
 from collections import deque
@@ -17,6 +19,27 @@ Steps = tuple[tuple[int, float], ...]
 NEVER = 2**62
 
 
+class Delay(NamedTuple):
+    """How long something takes, request by request. Times are milliseconds."""
+
+    kind: str = "none"
+    """none; uniform from `low` to `high`; lognormal around `low`, at most `high`; humps: mostly
+    `low`, and `high` for a share of `spread`."""
+    low: int = 0
+    high: int = 0
+    spread: float = 0.0
+
+    def draw(self, dice: random.Random) -> int:
+        """How long it takes this time."""
+        if self.kind == "none":
+            return 0
+        if self.kind == "uniform":
+            return dice.randint(self.low, self.high)
+        if self.kind == "lognormal":
+            return min(self.high, round(self.low * math.exp(dice.gauss(0, self.spread))))
+        return self.high if dice.random() < self.spread else self.low
+
+
 class ProviderPlan(NamedTuple):
     """How a provider behaves."""
 
@@ -26,6 +49,10 @@ class ProviderPlan(NamedTuple):
     """How much of that others take: people on the same account."""
     lag: Steps = ((0, 1_000),)
     """How long the provider goes on counting a request that has ended."""
+    end_lag: Delay | None = None
+    """The same where it differs from request to request; None: as `lag` says."""
+    begin_lag: Delay = Delay()
+    """How long the usage endpoint takes to show what has begun; refusals know at once."""
     cancelled_lag: int | None = None
     """The same for one that was cancelled; None: until it would have ended."""
     penalty: int = 0
@@ -40,8 +67,8 @@ class ProviderPlan(NamedTuple):
     """The share of requests that meet an overload of the provider's own."""
     quota: tuple[tuple[int, int], ...] = ()
     """Spans of time in which the quota is gone."""
-    retry_after: int | None = None
-    """What a concurrency refusal says; None: nothing."""
+    retry_after: int | tuple[int | None, ...] | None = None
+    """What a concurrency refusal says; None: nothing. One of several at random."""
     usage_lag: int = 200
     """How old the count is that the usage endpoint tells."""
     usage_error: Steps = ((0, 0.0),)
@@ -50,6 +77,8 @@ class ProviderPlan(NamedTuple):
     """Spans of time in which the usage endpoint repeats its last answer."""
     usage_bias: Steps = ((0, 0),)
     """How much too high the usage endpoint counts (too low if negative)."""
+    usage_rounding: int = 1
+    """The usage endpoint counts in steps of so many."""
     weights: tuple[tuple[str, int], ...] = ()
     """What one request of a model counts, where it is not 1."""
     model_caps: tuple[tuple[str, int], ...] = ()
@@ -83,10 +112,13 @@ class Upstream:
         self.punished_until = 0
         self.refused = 0
         self._random = random.Random(seed)  # noqa: S311 - a simulation wants it repeatable
-        self._active: dict[int, tuple[str, int]] = {}
+        self._lags = random.Random(seed * 13 + 1)  # noqa: S311 - the same whoever governs
+        self._active: dict[int, tuple[str, int, int]] = {}
         self._model_load: dict[str, int] = {}
         self._load = 0
         self._leaving: list[tuple[int, str, int]] = []
+        self._showing: list[tuple[int, int]] = []
+        self._shown = 0
         self._history: deque[tuple[int, int]] = deque([(0, 0)])
         self._requests: deque[int] = deque()
         self._tokens: deque[tuple[int, int]] = deque()
@@ -149,9 +181,13 @@ class Upstream:
         full = self.counted(now) + weight > self.cap(now)
         most = self._model_caps.get(model)
         if full or (most is not None and self._model_load.get(model, 0) + weight > most):
-            return self._refuse("concurrency", now, plan.retry_after)
-        self._active[session] = (model, weight)
-        self._count(now, model, weight)
+            said = plan.retry_after
+            wait = self._random.choice(said) if isinstance(said, tuple) else said
+            return self._refuse("concurrency", now, wait)
+        shown = now + plan.begin_lag.draw(self._lags)
+        self._active[session] = (model, weight, shown)
+        self._count(model, weight)
+        self._show(now, shown, weight)
         self._requests.append(now)
         if tokens:
             self._tokens.append((now, tokens))
@@ -162,11 +198,14 @@ class Upstream:
         found = self._active.pop(session, None)
         if found is None:
             return
-        lag = int(at(self.plan.lag, now))
+        model, weight, shown = found
+        steady, drawn = self.plan.lag, self.plan.end_lag
+        lag = int(at(steady, now)) if drawn is None else drawn.draw(self._lags)
         if cancelled_for:
             own = self.plan.cancelled_lag
             lag = cancelled_for + lag if own is None else own
-        self._leaving.append((now + lag, *found))
+        heapq.heappush(self._leaving, (now + lag, model, weight))
+        self._show(now, max(shown, now + lag), -weight)
         self._forget(now)
 
     def usage(self, now: int) -> Usage | None:
@@ -181,6 +220,7 @@ class Upstream:
         then = now - plan.usage_lag
         own = next((load for when, load in reversed(self._history) if when <= then), 0)
         seen = own + int(at(plan.foreign, then)) + int(at(plan.usage_bias, now))
+        seen = round(seen / plan.usage_rounding) * plan.usage_rounding
         cap = self.cap(now)
         soft = cap if plan.soft_limit is None else min(plan.soft_limit, cap)
         boxed = self.punished_until if self.punished(now) else None
@@ -195,7 +235,18 @@ class Upstream:
 
     def next_release(self) -> int:
         """When the next ended request is no longer counted."""
-        return min((when for when, _, _ in self._leaving), default=NEVER)
+        return self._leaving[0][0] if self._leaving else NEVER
+
+    def next_change(self, now: int) -> int:
+        """When the count falls, the cap moves or others come or go."""
+        steps = (self.plan.cap, self.plan.foreign)
+        times = [row[bisect_right(row, (now, inf))][0] for row in steps if now < row[-1][0]]
+        return min(self.next_release(), *times, NEVER)
+
+    @property
+    def metered(self) -> bool:
+        """Whether anything but the count decides who is let in."""
+        return bool(self.plan.rpm or self.plan.tpm or self.plan.quota)
 
     def _refuse(self, kind: str, now: int, retry_after: int | None) -> ProviderAnswer:
         self.refused += 1
@@ -203,20 +254,25 @@ class Upstream:
             self.punished_until = max(self.punished_until, now + self.plan.penalty)
         return ProviderAnswer(kind, retry_after=retry_after)
 
-    def _count(self, now: int, model: str, change: int) -> None:
+    def _count(self, model: str, change: int) -> None:
         self._load += change
         self._model_load[model] = self._model_load.get(model, 0) + change
-        self._history.append((now, self._load))
-        while len(self._history) > 1 and self._history[1][0] <= now - 60_000:
-            self._history.popleft()
+
+    def _show(self, now: int, when: int, change: int) -> None:
+        """Have the usage endpoint show a change from then on."""
+        heapq.heappush(self._showing, (when, change))
+        self._forget(now)
 
     def _forget(self, now: int) -> None:
-        if self._leaving:
-            gone = sorted(row for row in self._leaving if row[0] <= now)
-            if gone:
-                self._leaving = [row for row in self._leaving if row[0] > now]
-                for when, model, weight in gone:
-                    self._count(when, model, -weight)
+        while self._leaving and self._leaving[0][0] <= now:
+            _, model, weight = heapq.heappop(self._leaving)
+            self._count(model, -weight)
+        while self._showing and self._showing[0][0] <= now:
+            when, change = heapq.heappop(self._showing)
+            self._shown += change
+            self._history.append((when, self._shown))
+            while len(self._history) > 1 and self._history[1][0] <= now - 60_000:
+                self._history.popleft()
         while self._requests and self._requests[0] <= now - 60_000:
             self._requests.popleft()
         while self._tokens and self._tokens[0][0] <= now - 60_000:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from headgate.core.named_tuple import NamedTuple
 from headgate.sim.governors import Governor, SimulatedJob
 from headgate.sim.scenario import Scenario
-from headgate.sim.upstream import ProviderAnswer, Upstream, Usage
+from headgate.sim.upstream import NEVER, ProviderAnswer, Upstream, Usage, at
 
 DELAY = 50
 """Milliseconds a request travels."""
@@ -102,7 +102,7 @@ class World:
         self._reached: float | None = None
         self._risen: int | None = None
         self._again: float | None = None
-        self._room = 0
+        self._room = self._flying = 0
 
     def run(self) -> Result:
         """Let it all happen."""
@@ -127,7 +127,7 @@ class World:
         self._punished += max(0, until - self._now)
         self._now = at
         room = self._upstream.room(at)
-        flying = sum(self._jobs[id].weight for id in self._flights)
+        flying = self._flying
         if room > self._room:
             self._risen, self._again = at, None
         self._room = room
@@ -153,6 +153,10 @@ class World:
         """An agent has something to send: what it could not get rid of, or something new."""
         agents = self._scenario.agents
         if agent not in self._length:
+            if len(agents.active) > 1 and (wakes := self._idle_until(agent)) > self._now:
+                if wakes < NEVER:
+                    self._at(wakes, "again", agent)
+                return
             spread = agents.spread
             middle = math.log(agents.seconds * 1000) - spread * spread / 2
             self._length[agent] = max(200, round(self._dice.lognormvariate(middle, spread)))
@@ -173,6 +177,18 @@ class World:
         )
         self._jobs[job.id] = job
         self._governor(agent).ask(job, self._now)
+
+    def _idle_until(self, agent: int) -> int:
+        """When an agent next has something to do: now, or after a change."""
+        agents = self._scenario.agents
+        if agent < at(agents.active, self._now) * agents.number:
+            return self._now
+        later = (
+            when
+            for when, share in agents.active
+            if when > self._now and agent < share * agents.number
+        )
+        return next(later, NEVER)
 
     def _pump(self) -> None:
         for index, governor in enumerate(self._governors):
@@ -218,6 +234,7 @@ class World:
             return
         length = self._length[job.agent]
         self._flights[id] = _Flight(self._now, length, answer.slowdown, job.agent)
+        self._flying += job.weight
         took = round(length * answer.slowdown)
         low, high = agents.first_token
         shows = round(self._dice.uniform(low, high) * 1000)
@@ -258,7 +275,9 @@ class World:
         flight = self._flights.pop(id, None)
         if flight is None:
             return
-        agent = self._jobs.pop(id).agent
+        job = self._jobs.pop(id)
+        agent = job.agent
+        self._flying -= job.weight
         done = (self._now - flight.started) / flight.slowdown
         self._work[agent] += flight.nominal if completed else done
         left = 0 if completed else round((flight.nominal - done) * flight.slowdown)
@@ -278,6 +297,7 @@ class World:
             left = round((flight.nominal - done) * flight.slowdown)
             self._upstream.leave(self._now, id, cancelled_for=left)
         self._flights.clear()
+        self._flying = 0
         self._answers.clear()
         self._jobs.clear()
         kept = {"restart", "tick", "poll", "reading"}

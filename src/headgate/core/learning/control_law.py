@@ -261,6 +261,14 @@ def refuse(
     return cut, min(60_000, 5_000 * 2 ** (streak - 1)) if first == 1 else None
 
 
+def leave_alone(it: Learned, level: int, until: int) -> Learned:
+    """Upstream asks not to be tried at a level before some time: its bar stands until then."""
+    bars = (
+        bar._replace(until=max(bar.until, until)) if bar.level == level else bar for bar in it.bars
+    )
+    return it._replace(bars=tuple(bars))
+
+
 def count_refusal(it: Learned, now: int) -> Learned:
     """A refusal that says nothing about the limit: counted, and a new epoch begins."""
     return it._replace(

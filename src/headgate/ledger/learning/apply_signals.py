@@ -171,6 +171,8 @@ class _Cut(NamedTuple):
     wait: Ms | None
     kind: str
     text: str
+    probe: int = 0
+    """The level of a probe that was refused: what it was told to wait for concerns that alone."""
 
 
 def _refuse(
@@ -179,13 +181,16 @@ def _refuse(
     pool = ledger.pool_set.pools.get(name)
     said = f"{signal.kind}: {signal.note}" if signal.note else signal.kind
     work, key = (lease.id, lease.key) if lease is not None else (0, "")
-    row, wait = ledger.pool_row(name), None
+    row, wait, cut = ledger.pool_row(name), None, None
     it = None if pool is None or pool.fixed else pool.learned
     if cuts and signal.kind == CONCURRENCY and pool is not None and it is not None:
         cut = _cut(ledger, pool, it, lease)
+        if signal.retry_after and cut.probe:
+            until = ledger.now + signal.retry_after
+            cut = cut._replace(learned=control_law.leave_alone(cut.learned, cut.probe, until))
         row, wait = row._replace(learned=stored_values.LEARNED.write(cut.learned)), cut.wait
         ledger.tell(cut.kind, f"{cut.text} ({said})", work=work, key=key, pool=name)
-    if signal.retry_after is not None:
+    if signal.retry_after is not None and (cut is None or not cut.probe):
         wait = max(wait or NO_TIME, signal.retry_after)
     length = pause_length(wait, signal.kind, waits=signal.waits)
     upstream_state.close(ledger, row, length, said, work=work, key=key)
@@ -219,7 +224,8 @@ def _cut(ledger: Ledger, pool: Pool, it: Learned, lease: LeaseRow | None) -> _Cu
             text = f"at {sent.level}, against upstream's own count"
             return _Cut(control_law.count_refusal(it, ledger.now), NO_TIME, "refused", text)
     new, wait = control_law.refuse(it, sent, outside_use.pace(ledger, pool.name), ledger.now)
-    return _told(it, new, None if wait is None else Ms(wait), sent)
+    told = _told(it, new, None if wait is None else Ms(wait), sent)
+    return told._replace(probe=max(sent.level, 2)) if sent.probe and new.epoch != it.epoch else told
 
 
 def _told(it: Learned, new: Learned, wait: Ms | None, sent: Sent) -> _Cut:
