@@ -5,6 +5,7 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 from typing import Any
 
 from headgate.cli.shared import job_fields
+from headgate.cli.shared.check_command import check
 from headgate.cli.shared.job_verb import describe
 from headgate.cli.shared.open_gate import open_gate, print_json, say, warn_of_slips
 from headgate.cli.shared.options import add_about
@@ -36,6 +37,11 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--batch", metavar="FILE", help="submit many: a file with a job on each line, - for stdin"
     )
+    parser.add_argument(
+        "--no-check",
+        action="store_true",
+        help="hand it in although its folder or its program is not there",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print the id and nothing else")
     parser.add_argument("--json", action="store_true", help="print the job as JSON")
     parser.add_argument(
@@ -62,7 +68,10 @@ def run(args: Namespace) -> int:
         if not drafts:
             say("nothing was submitted: there was no job in it")
             return 0
+        warnings = [] if args.no_check else check(drafts)
         if not args.quiet:
+            for warning in warnings:
+                say(f"warning: {warning}")
             if any(draft.name.isdigit() for draft in drafts):
                 say("warning: a name of digits only is taken for an id; it finds no job")
             warn_of_slips(gate, (draft.key for draft in drafts))

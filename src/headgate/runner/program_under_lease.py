@@ -116,7 +116,9 @@ def run_program(
 
 
 def _cannot_start(program: Program, error: OSError, say: Callable[[str], None]) -> int:
-    say(f"cannot start {program.argv[0]}: {error.strerror}")
+    gone = isinstance(error, FileNotFoundError) and "/" not in program.argv[0]
+    where = " on the PATH of this shell" if gone else ""
+    say(f"cannot start {program.argv[0]}: {error.strerror}{where}")
     return NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_START
 
 

@@ -67,12 +67,22 @@ def start_program(
         if wire is not None:
             wire.end()
         what = argv[0] if error.filename != spec.cwd else f"in {spec.cwd}"
-        text = fit_to_show(f"cannot start {what}: {error.strerror}")
+        where = _searched(argv[0], spec) if isinstance(error, FileNotFoundError) else ""
+        text = fit_to_show(f"cannot start {what}: {error.strerror}{where}")
         code = 127 if isinstance(error, FileNotFoundError) else 126
         return End(AttemptOutcome.FAILED, "cannot_start", text, exit_text(code, 0))
     if wire is not None:
         child.on_other_end = wire.ended
     return RunningProgram(child, wire)
+
+
+def _searched(program: str, spec: Spec) -> str:
+    """Whose PATH was searched for a program that is not there."""
+    if "/" in program or not os.path.isdir(spec.cwd):  # noqa: PTH112 - any text
+        return ""
+    if "PATH" in spec.env:
+        return " on the PATH that it was submitted with"
+    return " on the PATH of the worker (submit --path gives it the one of your shell)"
 
 
 def _not_metered(plan: WirePlan) -> End:

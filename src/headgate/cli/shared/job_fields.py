@@ -56,6 +56,15 @@ def add_options(parser: ArgumentParser) -> None:
         "--env", action="append", metavar="K=V", help="set a variable for it; may be given again"
     )
     parser.add_argument(
+        "--env-from",
+        action="append",
+        metavar="NAME",
+        help="give it a variable as it is in this shell; NAME,NAME for several",
+    )
+    parser.add_argument(
+        "--path", action="store_true", help="give it the PATH of this shell, not the worker's"
+    )
+    parser.add_argument(
         "--stdin",
         metavar="FILE",
         help="what it reads: a file, or - for what is piped into submit; at most 128 KiB (nothing)",
@@ -108,6 +117,8 @@ def from_options(args: Namespace, argv: list[str], gate: Gate) -> Draft:
         "command": argv,
         "env": dict(_pair(text) for text in args.env or ()),
         "after": [word for text in args.after or () for word in text.split(",")],
+        "env_from": [word for text in args.env_from or () for word in text.split(",")] or None,
+        "path": args.path or None,
         "park": False if args.no_park else None,
         "stdin": None if args.stdin is None else read_input(args.stdin),
     }
@@ -165,7 +176,8 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
     if wrong:
         raise UsageError("\n".join(wrong))
     policy = gate.job_policy
-    argv, env = found["command"], found.get("env", {})
+    argv = found["command"]
+    env: Mapping[str, str] = {**_from_here(found), **found.get("env", {})}
     if "queue_timeout" in found:
         env = {**env, QUEUE_TIMEOUT: found["queue_timeout"]}
     if "meter" in found:
@@ -259,6 +271,22 @@ def _env(found: object) -> dict[str, str]:
     return env
 
 
+def _from_here(found: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that a job takes over from its submitter, because that was asked for."""
+    names = [*found.get("env_from", ()), *(["PATH"] if found.get("path") else ())]
+    missing = [name for name in names if name not in os.environ]
+    if missing:
+        raise UsageError(f"bad --env-from {shown(missing[0])}: there is no such variable here")
+    return {name: os.environ[name] for name in names}
+
+
+def _names(found: object) -> list[str]:
+    words = found.split(",") if isinstance(found, str) else found
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise UsageError("no names")
+    return [word.strip() for word in words]
+
+
 def _after(found: object, names: Mapping[str, int], gate: Gate) -> list[int]:
     words = found if isinstance(found, (list, tuple)) else [found]
     ids = []
@@ -346,6 +374,8 @@ _FIELDS: Fields = {
     "since": Field(_since, ""),
     "cwd": _TEXT,
     "env": Field(_env, "an object of texts"),
+    "env_from": Field(_names, "a list of names of variables"),
+    "path": _FLAG,
     "after": Field(None, ""),
     "hold": _FLAG,
     "expires": Field(lambda found: found, ""),
