@@ -35,7 +35,7 @@ SECTIONS = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", DOCS, re.MULTILINE | 
 OPUS = "anthropic/claude-opus-4-6"
 FULL = "*/claude-opus-* is full (4/4)"
 NOON = Seconds(1_769_860_800.0)
-HAPPENED = Event(7, NOON, "failed", 31, OPUS, "oracle-2", "", "exit 1", name="review")
+HAPPENED = Event(7, NOON, "failed", 31, OPUS, "oracle-2", "", "exit 1", "review")
 PAUSED = Event(9, NOON, "paused", None, "", "", "anthropic", "for 20m: rate-limited")
 JOB = JobStatus(
     id=31,

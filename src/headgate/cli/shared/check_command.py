@@ -12,7 +12,6 @@ from functools import lru_cache
 from headgate.core.quantities import shown
 from headgate.errors import UsageError
 from headgate.ledger.jobs.lifecycle import Draft
-from headgate.runner.child import find_program
 
 ANYWAY = "to hand it in all the same: --no-check"
 
@@ -33,6 +32,10 @@ def check(drafts: Iterable[Draft]) -> list[str]:
     return list(warnings)
 
 
+def _runs(path: str) -> bool:
+    return os.access(path, os.X_OK) and os.path.isfile(path)  # noqa: PTH113 - any text
+
+
 @lru_cache(maxsize=1024)
 def _judge(program: str, cwd: str, path: str | None) -> tuple[str, bool]:
     """What is wrong with a program in a folder, and whether that is certain."""
@@ -41,6 +44,12 @@ def _judge(program: str, cwd: str, path: str | None) -> tuple[str, bool]:
     if "{" in program:  # the model is filled in later
         return "", False
     name = os.path.join(cwd, program) if "/" in program else program  # noqa: PTH118 - any text
+    folders = os.environ.get("PATH", os.defpath) if path is None else path
+    places = [""] if "/" in name else folders.split(os.pathsep)
+    if any(_runs(os.path.join(folder, name)) for folder in places):  # noqa: PTH118 - any text
+        return "", False
+    from headgate.runner.child import find_program  # it says what is wrong
+
     try:
         find_program(name, path)
     except OSError as error:
