@@ -85,6 +85,8 @@ class Night:
         self.killed_agents: set[str] = set()
         self.doubles: list[str] = []
         self.most = 0
+        self.tag = f"night-{os.getpid()}-"
+        """How its agents' prompts begin: another night may be under way on this machine."""
         self.workers: list[Program] = []
         self._threads = [
             threading.Thread(target=self._watch),
@@ -111,8 +113,7 @@ class Night:
                     words = Path("/proc", name, "cmdline").read_bytes().split(b"\0")
                 except OSError:
                     continue
-                mine = self.box.folder.name.encode()
-                prompt = [word for word in words if word.startswith(b"night-" + mine)]
+                prompt = [word for word in words if word.startswith(self.tag.encode())]
                 if prompt and any(word.endswith(b"standin.py") for word in words):
                     found[int(name)] = prompt[0].decode()
         return found
@@ -163,12 +164,13 @@ def test_a_night(box: JobBox, tmp_path: Path) -> None:
     """Whatever is killed and however upstream behaves, every job ends once, with a reason."""
     dice = random.Random()  # noqa: S311 - any night will do
     provider = Provider(box, *QUICK, "--cap", str(CAP))
+    night = Night(box, provider, dice)
     state = tmp_path / "sessions"
     claude = shim(tmp_path / "bin", "claude", "--requests", str(REQUESTS), "--pause", "2", speed=10)
     jobs = [
         {
             "command": [
-                str(claude), "-p", f"night-{tmp_path.name}-{number}",
+                str(claude), "-p", f"{night.tag}{number}",
                 "--output-format", "stream-json", "--verbose",
             ],
             "model": "anthropic/claude-opus-4-6",
@@ -180,7 +182,6 @@ def test_a_night(box: JobBox, tmp_path: Path) -> None:
         }
         for number in range(JOBS)
     ]  # fmt: skip
-    night = Night(box, provider, dice)
     night.start()
     submitted = box.start(HEADGATE, "submit", "-q", "--batch", "-")
     assert submitted.process.stdin
@@ -219,7 +220,7 @@ def _every_job_ended_once(box: JobBox, night: Night) -> None:
         assert code
         assert text
         if state != "done":
-            assert f"night-{night.box.folder.name}-{number}" in night.killed_agents, row[:4]
+            assert f"{night.tag}{number}" in night.killed_agents, row[:4]
             assert row[18] == "0:9"
     left = box.rows("lease") + box.rows("ticket")
     assert not left

@@ -87,7 +87,7 @@ def wires(box: JobBox) -> dict[int, list[str]]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                words = (folder / "cmdline").read_bytes().decode().split("\0")
+                words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
             except OSError:
                 continue
             if (

@@ -88,13 +88,15 @@ def test_attempts_are_used_up_where_nobody_says_until_when(box: JobBox) -> None:
     assert 0 < closed_for(box, "acme") <= 30
 
 
-def test_attempts_are_used_up_where_no_pool_is_closed(box: JobBox) -> None:
-    """A job without a key waits for no pool: it is not started again and again for nothing."""
+def test_a_job_without_a_key_waits_by_itself(box: JobBox) -> None:
+    """No pool keeps it out of the line: it stays out until the time that it was told."""
     box.config(BRISK)
     box.worker()
     line = f"You've hit your limit · resets {ahead(3):%I:%M%p} ({PLACE})"
     path = refused(box, "mine", line)
     box.config(f'{BRISK}\n[profiles.mine]\nlike = "claude"\nprovider = ""\ndefault = ""\n')
     id = box.submit("--attempts", "2", "--", path, "-p", "x")
-    assert box.until_state(id, "failed") == "failed"
-    assert len(box.job(id)["attempt_list"]) == 2
+    assert box.until_state(id, "parked", "failed") == "parked"
+    assert len(box.job(id)["attempt_list"]) == 1
+    due = datetime.fromisoformat(box.job(id)["due"]).timestamp() - time.time()
+    assert 10_800 - 60 - LONG <= due <= 10_800
