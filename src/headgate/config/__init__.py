@@ -11,6 +11,7 @@ pool            the table of one pool
 pool_fields     what it can have in it
 notify          where notifications go
 usage           where upstream's own count is read
+server          where the server listens, and whom it answers
 jobs            when agents are ended, and what becomes of their jobs
 profiles        what is known about kinds of agents, built in or told by the user
 profile_fields  what such a table can have in it

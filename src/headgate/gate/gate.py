@@ -53,8 +53,10 @@ if TYPE_CHECKING:
     from headgate.core.agents.run_limits import JobPolicy
     from headgate.core.answers.answer_rules import Rule
     from headgate.core.answers.retry_after import RateHeaders
+    from headgate.core.server_settings import ServerSettings
     from headgate.gate.notification_feed import NotificationFeed
     from headgate.gate.submit_jobs import Jobs
+    from headgate.gate.tokens import Tokens
     from headgate.gate.worker_jobs import WorkerJobs
     from headgate.ledger.transaction.request_rows import RequestRow, RequestSums
 
@@ -319,6 +321,18 @@ class Gate(Views):
         from headgate.gate.wait_for_jobs import lease_here
 
         return Jobs(self._runtime, self._view, partial(lease_here, self._runtime, self._parent))
+
+    @property
+    def tokens(self) -> "Tokens":
+        """What those show who come from elsewhere."""
+        from headgate.gate.tokens import Tokens
+
+        return Tokens(self._runtime)
+
+    @property
+    def server(self) -> "ServerSettings":
+        """What the configuration says of the server."""
+        return self._settings.config.server
 
     @property
     def worker_jobs(self) -> "WorkerJobs":
