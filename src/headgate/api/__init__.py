@@ -9,6 +9,7 @@ guard        every request before it is read: Host, Origin, who asks, how much m
 routing      a route says which scope it needs, and is not reached without
 problems     what went wrong, as RFC 9457 has it
 service      the gate, off the event loop; what all requests share
+event_feed   events as they happen, for any number of watchers
 streams      answers that go on: server-sent events, long waits
 once         requests that can be made again without being done again
 schemas      the shapes of docs/json.md, for the OpenAPI

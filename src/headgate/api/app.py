@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 import headgate
 from headgate.api import concurrency, docs_page
+from headgate.api.event_feed import EventFeed
 from headgate.api.guard import Guard
 from headgate.api.problems import Problem, problem_of
 from headgate.api.routes import ROUTERS
@@ -58,6 +59,7 @@ def make_app(service: Service) -> Guard:
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.service = service
+    app.state.events = EventFeed(service)
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(concurrency.router)

@@ -251,6 +251,10 @@ class SettingsShape(Shape):
     next_probe: Time | None
 
 
+class SettingsDocument(SettingsShape, Document):
+    """The settings of one pool."""
+
+
 class LimitsDocument(Document):
     """The settings of all pools."""
 
@@ -297,12 +301,49 @@ class PlanDocument(Document):
     at: Time
 
 
-class OutcomeDocument(Document):
+class OutcomeShape(Shape):
     """What came of something for one id."""
 
     id: int
     outcome: Literal["withdrawn", "ended", "failed"]
     error: str | None
+
+
+class OutcomeDocument(OutcomeShape, Document):
+    """What came of it."""
+
+
+class OutcomesDocument(Document):
+    """What came of something for each of some ids."""
+
+    outcomes: list[OutcomeShape]
+
+
+class JobsDocument(Document):
+    """Jobs; `next` is null at the end."""
+
+    jobs: list[WorkShape]
+    next: int | None
+
+
+class EventsDocument(Document):
+    """Events; more come after `last`."""
+
+    events: list[EventShape]
+    last: int | None
+
+
+class TemplateShape(Shape):
+    """A command that jobs can be made of."""
+
+    name: str
+    arguments: list[str]
+
+
+class TemplatesDocument(Document):
+    """All of them."""
+
+    templates: list[TemplateShape]
 
 
 class HealthDocument(Document):

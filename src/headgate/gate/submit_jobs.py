@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.core.display.snapshots import AttemptStatus, JobStatus
 from headgate.core.jobs.job import Spec, load
+from headgate.core.jobs.states import Word
 from headgate.core.key_patterns import NO_KEY, parse_key
 from headgate.core.printable_text import printable
 from headgate.core.quantities import (
@@ -29,6 +30,7 @@ from headgate.ledger.admission import admit
 from headgate.ledger.jobs import by_hand, lifecycle
 from headgate.ledger.jobs.lifecycle import Draft
 from headgate.ledger.queries import job_queries
+from headgate.ledger.queries.work_filter import ALL, WorkFilter
 from headgate.ledger.transaction.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -247,6 +249,21 @@ class Jobs:
         """The jobs that ended last, latest first."""
         return self._transactor.read(
             lambda ledger: job_queries.finished(ledger, Seconds(time.time()), most)
+        )
+
+    def page(
+        self,
+        states: Sequence[Word] = tuple(Word),
+        *,
+        after: int = 0,
+        most: int = 100,
+        wanted: WorkFilter = ALL,
+    ) -> tuple[list[JobStatus], int]:
+        """Jobs by id, after one; and after which to go on, 0 at the end."""
+        return self._transactor.read(
+            lambda ledger: job_queries.page(
+                ledger, Seconds(time.time()), states, after=after, most=most, wanted=wanted
+            )
         )
 
     def counts(self) -> dict[str, int]:
