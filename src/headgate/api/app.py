@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -56,7 +57,7 @@ def make_app(service: Service) -> Guard:
             RequestValidationError: _invalid,
             HTTPException: _http,
         },
-        generate_unique_id_function=lambda route: route.name,
+        generate_unique_id_function=_name,
     )
     app.state.service = service
     app.state.events = EventFeed(service)
@@ -65,6 +66,10 @@ def make_app(service: Service) -> Guard:
     app.include_router(concurrency.router)
     app.include_router(docs_page.router)
     return Guard(app, service)
+
+
+def _name(route: APIRoute) -> str:
+    return route.name
 
 
 async def _problem(_: Request, error: Exception) -> Response:

@@ -27,6 +27,8 @@ class Service:
         self.gate = gate
         self.draining = asyncio.Event()
         """Set when it is time to stop: what waits is answered, and nothing new is begun."""
+        self.unkept: dict[str, int] = {}
+        """Limits that were set while the store could not be written."""
         self._quick = ThreadPoolExecutor(_QUICK, "headgate-ask")
         self._patient = ThreadPoolExecutor(_PATIENT, "headgate-wait")
         self._running: dict[str, asyncio.Task[Any]] = {}

@@ -247,6 +247,28 @@ class Gate(Views):
         name = parse_pattern(pool)
         self._transactor.run(lambda ledger: limits_by_hand.unset_limit(ledger, name))
 
+    def set_limit_late(self, pool: str, limit: int) -> None:
+        """Set a limit as soon as the store can be written, which it cannot be now."""
+        name, seats = parse_pattern(pool), parse_limit(limit)
+        self._transactor.tell(
+            lambda ledger: limits_by_hand.set_limit(ledger, name, seats, late=True)
+        )
+
+    def set_cooldown_late(self, pool: str, cooldown: Ms) -> None:
+        """The same for how long seats rest."""
+        name = parse_pattern(pool)
+        self._transactor.tell(lambda ledger: limits_by_hand.set_cooldown(ledger, name, cooldown))
+
+    def free_pool(self, pool: str) -> None:
+        """Lift a pool's limit and end its pause, in one step."""
+        name = parse_pattern(pool)
+
+        def do(ledger: Ledger) -> None:
+            limits_by_hand.unset_limit(ledger, name)
+            limits_by_hand.resume(ledger, name)
+
+        self._transactor.run(do)
+
     def set_cooldown(self, pool: str, cooldown: float | str) -> None:
         """Set how long seats freed from now on rest."""
         name, rest = parse_pattern(pool), parse_duration(cooldown, "cooldown")
