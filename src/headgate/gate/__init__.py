@@ -20,6 +20,7 @@ plan_ahead         what would become of some work if it were all started now
 cancel             ends work, whatever state it is in: one piece of it, or many side by side
 notification_feed  events on their way to those who want to be told of them
 views              what a gate shows, and changes nothing
+pool_settings      what people set of pools
 gate               the face for programs
 """
 
