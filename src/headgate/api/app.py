@@ -28,6 +28,7 @@ submit jobs can run any command as the server's user**, unless the token or the 
 restricts them to templates.
 """
 _MOST_MISTAKES = 20
+_ALL = (*ROUTERS, concurrency.router, docs_page.router)
 
 
 def make_app(service: Service) -> Guard:
@@ -61,10 +62,8 @@ def make_app(service: Service) -> Guard:
     )
     app.state.service = service
     app.state.events = EventFeed(service)
-    for router in ROUTERS:
+    for router in _ALL:
         app.include_router(router)
-    app.include_router(concurrency.router)
-    app.include_router(docs_page.router)
     return Guard(app, service)
 
 
@@ -95,7 +94,7 @@ async def _invalid(_: Request, error: Exception) -> Response:
     return Problem("invalid_request", text, exit_code=2, mistakes=found).response()
 
 
-async def _http(_: Request, error: Exception) -> Response:
+async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - as above
     if isinstance(error.__cause__, Problem):  # while the body was read
         return error.__cause__.response()
@@ -103,7 +102,15 @@ async def _http(_: Request, error: Exception) -> Response:
         case 404:
             found = Problem("not_found", "there is no such path; /v1/openapi.json lists them")
         case 405:
-            found = Problem("method_not_allowed", "see /v1/openapi.json", headers=error.headers)
+            allowed = ", ".join(sorted(_methods(request.url.path)))
+            text = f"it can be asked with {allowed}"
+            found = Problem("method_not_allowed", text, headers={"Allow": allowed})
         case _:
             found = Problem("bad_request", "the request cannot be read")
     return found.response()
+
+
+def _methods(path: str) -> set[str]:
+    """With which methods a path can be asked."""
+    routes = [route for router in _ALL for route in router.routes if isinstance(route, APIRoute)]
+    return {name for it in routes if it.path_regex.match(path) for name in it.methods or ()}

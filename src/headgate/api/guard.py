@@ -32,7 +32,7 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 BODY = 2 * 1024 * 1024
 LARGE_BODY = 64 * 1024 * 1024
 """How many bytes a body may have; a batch of jobs and a plan may be large."""
-LARGE = frozenset({"/v1/jobs/batch", "/v1/plan"})
+LARGE = frozenset({"/v1/batch", "/v1/plan"})
 BODY_TIME = Seconds(30)
 """Within how many seconds a body has to be there; a large one in ten times that."""
 FOR_ALL = frozenset({"/v1/health", "/v1/ready"})
@@ -116,7 +116,6 @@ class _Request:
     async def check(self) -> None:
         """Raise a Problem unless it may go on."""
         settings = self._service.settings
-        self._check_path()
         self._check_host(settings)
         self._check_origin(settings)
         if self.is_preflight:
@@ -134,11 +133,6 @@ class _Request:
         if len(found) > 1:
             raise Problem("bad_request", f"there is more than one header {name.decode()}")
         return found[0].decode("latin-1") if found else None
-
-    def _check_path(self) -> None:
-        path = self.path
-        if not path.startswith("/") or not path.isprintable() or "\ufffd" in path:
-            raise Problem("bad_request", "the path has something in it that no path has here")
 
     def _check_host(self, settings: ServerSettings) -> None:
         host = self.one(b"host")

@@ -18,7 +18,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from headgate.api.problems import MEDIA_TYPE, Problem
+from headgate.api.problems import Problem
 from headgate.api.schemas import ProblemDetails
 from headgate.api.service import Service
 from headgate.core.display.json_shapes import Json, encode
@@ -75,15 +75,19 @@ class ScopedRoute(APIRoute):
 
 
 _EVERYWHERE: dict[int | str, dict[str, Any]] = {
-    status: {"description": text, "content": {MEDIA_TYPE: {}}, "model": ProblemDetails}
+    status: {"description": text, "model": ProblemDetails}
     for status, text in {
         400: "The request makes no sense",
         401: "A token is needed",
         403: "The caller may not do this",
         408: "The request took too long to arrive",
         413: "The body is too large",
+        415: "The body has to be application/json",
         422: "Something in the request is not as it has to be",
+        431: "The head of the request is too large",
+        500: "A mistake in headgate, or in its configuration",
         503: "The server is being stopped, or the store does not answer",
+        507: "The store's disk is full",
     }.items()
 }
 NOT_FOUND: dict[int | str, dict[str, Any]] = {

@@ -6,14 +6,23 @@ schemathesis what is answered.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from headgate.core.jobs.states import Word
 
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 """ISO 8601 in UTC, to the millisecond."""
 MOST_ID = 999_999_999_999_999_999
-Id = Annotated[int, Field(ge=1, le=MOST_ID)]
+
+
+def _whole(value: object) -> object:
+    """JSON knows no difference between 1 and 1.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
+"""A whole number in a body."""
+Id = Annotated[Whole, Field(ge=1, le=MOST_ID)]
 
 
 class Shape(BaseModel):

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Request
-from pydantic import Field, model_validator
+from pydantic import Field
 from starlette.responses import Response
 
 from headgate.api.once import IdempotencyKey, once
@@ -75,12 +75,6 @@ class CancelSaid(Asked):
     model: Pattern | None = None
     grace: Duration | None = None
 
-    @model_validator(mode="after")
-    def _ids_or_filter(self) -> "CancelSaid":
-        if self.ids is not None and any((self.task, self.name, self.model)):
-            raise ValueError("give ids, or task, name and model; not both")
-        return self
-
 
 class MoveSaid(Asked):
     """To where: before all others of its priority, or to another priority."""
@@ -89,11 +83,19 @@ class MoveSaid(Asked):
     priority: Priority | None = None
 
 
+_ITS_ID = {"parameters": {"id": "$response.body#/id"}}
+_LINKED = ("show", "wait", "log", "cancel", "hold", "release", "retry", "move", "work")
+_SUBMITTED: dict[int | str, dict[str, Any]] = {
+    201: {"links": {name: {"operationId": name, **_ITS_ID} for name in _LINKED}},
+    **CONFLICT,
+}
+
+
 @router.post(
     "/v1/jobs",
     status_code=201,
     response_model=WorkDocument,
-    responses=CONFLICT,
+    responses=_SUBMITTED,
     openapi_extra=_SUBMIT,
 )
 async def submit(
@@ -115,7 +117,7 @@ async def submit(
 
 
 @router.post(
-    "/v1/jobs/batch",
+    "/v1/batch",
     status_code=201,
     response_model=JobsDocument,
     responses=CONFLICT,
@@ -247,10 +249,15 @@ async def cancel(id: JobId, body: GraceSaid, service: Gated) -> Response:
     return answer(found)
 
 
-@router.post("/v1/cancel", response_model=OutcomesDocument, openapi_extra=_ADMIN)
+@router.post(
+    "/v1/cancel", response_model=OutcomesDocument, responses=CONFLICT, openapi_extra=_ADMIN
+)
 async def cancel_many(body: CancelSaid, service: Gated) -> Response:
     """End many pieces of work side by side; answers when all of it has ended."""
     key = body.model and parse_pattern(body.model)
+    if body.ids is not None and any((body.task, body.name, body.model)):
+        text = "give ids, or task, name and model; not both"
+        raise Problem("refused", text, exit_code=2)
 
     def do(gate: Gate) -> list[Json]:
         found = gate.cancel_all(body.ids, task=body.task, name=body.name, key=key, grace=body.grace)

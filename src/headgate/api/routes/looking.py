@@ -27,6 +27,7 @@ from headgate.api.schemas import (
     QueueDocument,
     StateName,
     StatusDocument,
+    Whole,
 )
 from headgate.core.admission.candidates import Candidate, read_candidate
 from headgate.core.display import json_shapes
@@ -72,7 +73,7 @@ class CandidateSaid(BaseModel):
     key: Key | None = None
     priority: Priority | None = None
     weight: Weight | None = None
-    tokens: Annotated[int, Field(ge=0, le=10**9)] | None = None
+    tokens: Annotated[Whole, Field(ge=0, le=10**9)] | None = None
     since: Annotated[float, Field(ge=100_000_000, le=10**10)] | None = None
     task: SomeLine | None = None
     command: Annotated[list[Word], Field(min_length=1, max_length=1_000)] | None = None

@@ -7,13 +7,14 @@ from starlette.responses import Response
 
 from headgate.api.problems import Problem
 from headgate.api.routes.parameters import Duration, Line, PoolName
-from headgate.api.routing import NOT_FOUND, Gated, answer, needs, new_router
+from headgate.api.routing import CONFLICT, NOT_FOUND, Gated, answer, needs, new_router
 from headgate.api.schemas import (
     Asked,
     LimitsDocument,
     PoolDocument,
     SettingsDocument,
     StatusDocument,
+    Whole,
 )
 from headgate.core.answers.signals import KINDS, LONGEST_PAUSE
 from headgate.core.display import json_shapes
@@ -35,13 +36,13 @@ assert set(SignalName.__args__) == set(KINDS)  # type: ignore[attr-defined]  # n
 class Limit(Asked):
     """How many at once, or `learn`: find it out."""
 
-    limit: Annotated[int, Field(ge=1, le=MOST, examples=[4])] | Literal["learn"]
+    limit: Annotated[Whole, Field(ge=1, le=MOST, examples=[4])] | Literal["learn"]
 
 
 class Cooldown(Asked):
     """How long freed seats rest."""
 
-    cooldown_ms: Annotated[int, Field(ge=0, le=LONGEST_MS, examples=[350])]
+    cooldown_ms: Annotated[Whole, Field(ge=0, le=LONGEST_MS, examples=[350])]
 
 
 class Pause(Asked):
@@ -57,7 +58,7 @@ class SignalSaid(Asked):
     signal: Annotated[SignalName, Field(examples=["concurrency-limited"])]
     retry_after: Duration | None = None
     in_use: Annotated[float, Field(ge=0, le=MOST)] | None = None
-    limit: Annotated[int, Field(ge=1, le=MOST)] | None = None
+    limit: Annotated[Whole, Field(ge=1, le=MOST)] | None = None
     note: Line = ""
 
 
@@ -88,7 +89,12 @@ async def limit(pool: PoolName, service: Gated) -> Response:
     return answer(json_shapes.document(json_shapes.settings(found)))
 
 
-@router.put("/v1/limits/{pool:path}", response_model=PoolDocument, openapi_extra=_ADMIN)
+@router.put(
+    "/v1/limits/{pool:path}",
+    response_model=PoolDocument,
+    responses=CONFLICT,
+    openapi_extra=_ADMIN,
+)
 async def set_limit(pool: PoolName, body: Limit, service: Gated) -> Response:
     """Set a limit: kept, and live at once everywhere. A learned reduction is forgotten."""
     if body.limit == "learn" and parse_pattern(pool) == "host":
@@ -157,7 +163,7 @@ async def resume(pool: PoolName, service: Gated) -> Response:
     "/v1/signals/{pool:path}",
     response_model=PoolDocument,
     openapi_extra=_ADMIN,
-    responses=NOT_FOUND,
+    responses={**NOT_FOUND, **CONFLICT},
 )
 async def signal(pool: PoolName, body: SignalSaid, service: Gated) -> Response:
     """Tell a pool what upstream said: a refusal pauses it, one for concurrency lowers its limit.
