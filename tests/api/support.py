@@ -21,7 +21,7 @@ class Answer(NamedTuple):
     body: bytes
 
     @property
-    def json(self) -> Any:
+    def json(self) -> Any:  # noqa: ANN401 - whatever it is
         return json.loads(self.body)
 
     @property
@@ -46,7 +46,7 @@ class Server:
     def ask(
         self, method: str, path: str, body: object = None, *, token: str = "", **headers: str
     ) -> Answer:
-        """Ask something; what is no bytes goes as JSON. `_` in the name of a header stands for -."""
+        """Ask something; what is no bytes goes as JSON. `_` in a header's name stands for -."""
         said = {name.replace("_", "-"): value for name, value in headers.items()}
         if token:
             said |= {"Authorization": f"Bearer {token}", **FOREIGN}

@@ -148,14 +148,12 @@ def test_a_higher_limit_lets_waiters_in(server: Server, box: Box) -> None:
 
 
 def test_a_429_reduces_pauses_and_gives_notice_until_a_limit_is_set(server: Server) -> None:
-    """One cut for an incident, however many refusals it had; PUT clears it; it outlives a server."""
+    """One cut for an incident, however many refusals; PUT clears it; it outlives a server."""
     server.box.config('[defaults]\nadapt = "step-down"\n')
     server.put("/concurrency/limits/umans", {"limit": 4})
     assert "notice" not in one(server)
     for _ in range(3):
-        server.post(
-            "/v1/signals/umans", {"signal": "concurrency-limited", "retry_after": 600}
-        )
+        server.post("/v1/signals/umans", {"signal": "concurrency-limited", "retry_after": 600})
     found = one(server)
     assert found["limit"] == 3
     assert found["autoReduced"] is True
