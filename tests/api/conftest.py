@@ -20,6 +20,7 @@ def server(box: Box) -> Iterator[Server]:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that the tests of a file share: each has pools of its own."""
     box = Box(tmp_path_factory.mktemp("shared"))
+    box.env["HEADGATE_SCHEMA"] = "1"
     box.config("[templates.review]\ncommand = ['echo', 'review', '{what}', '--model={model}']\n")
     it = Server(box)
     yield it

@@ -375,8 +375,8 @@ def test_a_restricted_token_makes_jobs_of_its_templates_only(shared: Server) -> 
             "/v1/jobs", {"template": "review", "arguments": arguments}, token=token
         )
         assert (answer.status, answer.code) == (409, "refused")
-    said = {"template": "review", "arguments": {"what": "a; $(id)"}, "hold": True}
-    assert shared.post("/v1/jobs", said, token=token).status == 201
+    made = {"template": "review", "arguments": {"what": "a; $(id)"}, "hold": True}
+    assert shared.post("/v1/jobs", made, token=token).status == 201
     found = shared.get("/v1/templates", token=token).json["templates"]
     assert found == [{"name": "review", "arguments": ["what"]}]
 
@@ -480,7 +480,7 @@ def over_tls(port: int, header: str) -> str:
     with context.wrap_socket(plain) as sock:
         head = f"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n{header}Connection: close\r\n\r\n"
         sock.sendall(head.encode())
-        return b"".join(chunks(sock)).decode()  # type: ignore[arg-type]
+        return b"".join(chunks(sock)).decode()
 
 
 def own_address() -> str:

@@ -1,5 +1,8 @@
 """The contract under /concurrency: what a front end that was written for it relies on."""
 
+from datetime import datetime
+from typing import Any
+
 import pytest
 
 from tests.api.support import Server
@@ -205,17 +208,15 @@ def test_without_a_store_status_is_empty_and_the_rest_unavailable(server: Server
         assert (said.status, said.json) == (503, {"error": "Concurrency service not available"})
 
 
-def providers(server: Server) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = server.get("/concurrency/status").json["providers"]
+def providers(server: Server) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = server.get("/concurrency/status").json["providers"]
     return found
 
 
-def one(server: Server) -> dict[str, object]:
+def one(server: Server) -> dict[str, Any]:
     (found,) = providers(server)
     return found
 
 
 def epoch_ms(text: str) -> float:
-    from datetime import datetime
-
     return datetime.fromisoformat(text).timestamp() * 1_000

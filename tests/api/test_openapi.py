@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.api.support import Server
 
 SETTINGS = """
@@ -13,15 +15,16 @@ SETTINGS = """
 expected-statuses = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 428, 429, "5xx"]
 """
 """A body that breaks the schema by its length may be refused by its length."""
-EXAMPLES = os.environ.get("HEADGATE_SCHEMATHESIS", "2")
+EXAMPLES = os.environ.get("HEADGATE_SCHEMATHESIS", "1")
 """How many each operation is tried with; more by hand."""
 
 
+@pytest.mark.timeout(0)
 def test_schemathesis_finds_nothing(shared: Server, tmp_path: Path) -> None:
     """Every check is on, for every operation that ends by itself."""
     token = shared.token("admin", "--name", "schemathesis")
     (tmp_path / "schemathesis.toml").write_text(SETTINGS)
-    phases = "examples,fuzzing" if EXAMPLES == "2" else "examples,coverage,fuzzing,stateful"
+    phases = "examples,fuzzing" if EXAMPLES == "1" else "examples,coverage,fuzzing,stateful"
     done = subprocess.run(
         [
             str(Path(sys.executable).with_name("schemathesis")),
@@ -34,7 +37,6 @@ def test_schemathesis_finds_nothing(shared: Server, tmp_path: Path) -> None:
         env={**os.environ, "HYPOTHESIS_STORAGE_DIRECTORY": str(tmp_path / "hypothesis")},
         capture_output=True,
         text=True,
-        timeout=None if EXAMPLES != "2" else 55,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-8_000:]

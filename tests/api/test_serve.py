@@ -53,9 +53,11 @@ def test_it_does_not_outlive_its_parent(box: Box) -> None:
 def test_up_has_a_server_and_goes_on_without_one(box: Box) -> None:
     """Its server ends with it; a place that is taken does not keep it from its jobs."""
     up = box.start(HEADGATE, "up", "--listen", "127.0.0.1:0")
-    url = until(lambda: (found := up.line(stream="stderr")) and "http" in found and found)
-    assert "answers at http://127.0.0.1:" in url
-    port = url.rpartition(":")[2].split()[0]
+    said = ""
+    while " answers at http://127.0.0.1:" not in said:
+        said = up.line(stream="stderr")
+        assert said
+    port = said.rpartition(":")[2].strip()
     second = box.start(HEADGATE, "up", "--listen", f"127.0.0.1:{port}")
     until(lambda: "goes on without a server" in second.line(stream="stderr"))
     assert second.alive()

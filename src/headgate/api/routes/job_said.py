@@ -13,7 +13,7 @@ from pydantic import Field
 from headgate.api.problems import Problem
 from headgate.api.routes.parameters import Duration, Key, Line, Priority, SomeLine, Weight, Word
 from headgate.api.routing import Caller
-from headgate.api.schemas import Asked, Id, Whole
+from headgate.api.schemas import Asked, Id
 from headgate.core.agents.meters import METERS
 from headgate.core.server_settings import ServerSettings, Template
 from headgate.gate.submit_jobs import LONGEST_INPUT
@@ -24,7 +24,7 @@ _FREE = frozenset(
 )
 """What everybody may say of a job that is made of a template."""
 _TIME = Annotated[float, Field(ge=0.001, le=366 * 86_400)]
-_Count = Annotated[Whole, Field(ge=1, le=10**9)]
+_Count = Annotated[int, Field(ge=1, le=10**9)]
 _Off = Literal["off"]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
 TemplateName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
@@ -57,10 +57,10 @@ class JobSaid(Asked):
     after: list[Id | SomeLine] = Field(default=[], max_length=1_000)
     hold: bool = False
     expires: _TIME | Literal["never"] | None = None
-    retries: Annotated[Whole, Field(ge=0, le=999)] | None = None
+    retries: Annotated[int, Field(ge=0, le=999)] | None = None
     escalate: bool = False
     fallback_after: _TIME | _Off | None = None
-    attempts: Annotated[Whole, Field(ge=1, le=1_000)] | None = None
+    attempts: Annotated[int, Field(ge=1, le=1_000)] | None = None
     grace: Duration | None = None
     stdin: Annotated[str, Field(max_length=LONGEST_INPUT // 4)] | None = None
     meter: Meter | None = None

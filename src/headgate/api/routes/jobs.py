@@ -15,6 +15,7 @@ from headgate.api.routes.looking import history
 from headgate.api.routes.parameters import Duration, JobId, Pattern, Priority, Size, SomeLine
 from headgate.api.routing import CONFLICT, NOT_FOUND, Gated, Who, answer, needs, new_router
 from headgate.api.schemas import (
+    MOST_ID,
     Asked,
     HistoryDocument,
     Id,
@@ -162,7 +163,9 @@ async def list_jobs(
     task: Annotated[SomeLine | None, Query()] = None,
     name: Annotated[SomeLine | None, Query()] = None,
     model: Annotated[Pattern | None, Query()] = None,
-    after: Annotated[Id | None, Query(description="The `next` of the page before.")] = None,
+    after: Annotated[
+        int, Query(ge=0, le=MOST_ID, description="The `next` of the page before.")
+    ] = 0,
     size: Size = 100,
 ) -> Response:
     """Jobs by id: one page of those that are so. A page may be short and not the last.
@@ -172,7 +175,7 @@ async def list_jobs(
     states = tuple(map(Word, dict.fromkeys(state))) if state else tuple(Word)
     wanted = WorkFilter(task=task, name=name, model=model and parse_pattern(model))
     jobs, following = await service.ask(
-        lambda gate: gate.jobs.page(states, after=after or 0, most=size, wanted=wanted)
+        lambda gate: gate.jobs.page(states, after=after, most=size, wanted=wanted)
     )
     return answer(_listed(jobs, following or None))
 

@@ -4,7 +4,7 @@ import os
 from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from headgate.api.problems import Problem
@@ -21,13 +21,14 @@ from headgate.api.routes.parameters import (
 )
 from headgate.api.routing import NOT_FOUND, Gated, answer, needs, new_router
 from headgate.api.schemas import (
+    Asked,
     CapacityDocument,
     HistoryDocument,
     PlanDocument,
     QueueDocument,
+    Said,
     StateName,
     StatusDocument,
-    Whole,
 )
 from headgate.core.admission.candidates import Candidate, read_candidate
 from headgate.core.display import json_shapes
@@ -65,15 +66,15 @@ async def capacity(
     return answer(json_shapes.document(json_shapes.capacity(found)))
 
 
-class CandidateSaid(BaseModel):
+class CandidateSaid(Said):
     """What might be started. Other names than these come to nothing."""
 
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(extra="allow")
 
     key: Key | None = None
     priority: Priority | None = None
     weight: Weight | None = None
-    tokens: Annotated[Whole, Field(ge=0, le=10**9)] | None = None
+    tokens: Annotated[int, Field(ge=0, le=10**9)] | None = None
     since: Annotated[float, Field(ge=100_000_000, le=10**10)] | None = None
     task: SomeLine | None = None
     command: Annotated[list[Word], Field(min_length=1, max_length=1_000)] | None = None
@@ -81,10 +82,8 @@ class CandidateSaid(BaseModel):
     name: Any = None
 
 
-class PlanSaid(BaseModel):
+class PlanSaid(Asked):
     """The candidates."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     candidates: Annotated[list[CandidateSaid], Field(max_length=_MOST_CANDIDATES)]
 

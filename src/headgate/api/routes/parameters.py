@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from fastapi import Path, Query
 from pydantic import AfterValidator, Field
 
-from headgate.api.schemas import MOST_ID, Whole
+from headgate.api.schemas import MOST_ID
 from headgate.core.key_patterns import parse_key, parse_pattern
 from headgate.core.quantities import MOST, parse_task
 from headgate.errors import UsageError
@@ -80,10 +80,10 @@ SomeLine = Annotated[
     Field(min_length=1, json_schema_extra={"pattern": SOME_LINE}, examples=["oracle-2"]),
 ]
 Priority = (
-    Annotated[Whole, Field(ge=-MOST, le=MOST, examples=[0])]
+    Annotated[int, Field(ge=-MOST, le=MOST, examples=[0])]
     | Literal["interactive", "normal", "background"]
 )
-Weight = Annotated[Whole, Field(ge=1, le=MOST)]
+Weight = Annotated[int, Field(ge=1, le=MOST)]
 Duration = Annotated[
     float, Field(ge=0, le=366 * 86_400, allow_inf_nan=False, description="Seconds.")
 ]

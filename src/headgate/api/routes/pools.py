@@ -14,7 +14,6 @@ from headgate.api.schemas import (
     PoolDocument,
     SettingsDocument,
     StatusDocument,
-    Whole,
 )
 from headgate.core.answers.signals import KINDS, LONGEST_PAUSE
 from headgate.core.display import json_shapes
@@ -36,13 +35,13 @@ assert set(SignalName.__args__) == set(KINDS)  # type: ignore[attr-defined]  # n
 class Limit(Asked):
     """How many at once, or `learn`: find it out."""
 
-    limit: Annotated[Whole, Field(ge=1, le=MOST, examples=[4])] | Literal["learn"]
+    limit: Annotated[int, Field(ge=1, le=MOST, examples=[4])] | Literal["learn"]
 
 
 class Cooldown(Asked):
     """How long freed seats rest."""
 
-    cooldown_ms: Annotated[Whole, Field(ge=0, le=LONGEST_MS, examples=[350])]
+    cooldown_ms: Annotated[int, Field(ge=0, le=LONGEST_MS, examples=[350])]
 
 
 class Pause(Asked):
@@ -58,7 +57,7 @@ class SignalSaid(Asked):
     signal: Annotated[SignalName, Field(examples=["concurrency-limited"])]
     retry_after: Duration | None = None
     in_use: Annotated[float, Field(ge=0, le=MOST)] | None = None
-    limit: Annotated[Whole, Field(ge=1, le=MOST)] | None = None
+    limit: Annotated[int, Field(ge=1, le=MOST)] | None = None
     note: Line = ""
 
 
