@@ -14,7 +14,7 @@ from headgate.api import concurrency, docs_page
 from headgate.api.event_feed import EventFeed
 from headgate.api.guard import Guard
 from headgate.api.problems import Problem, problem_of
-from headgate.api.routes import ROUTERS
+from headgate.api.routes import ROUTERS, looking
 from headgate.api.service import Service
 from headgate.errors import HeadgateError
 
@@ -64,7 +64,7 @@ def make_app(service: Service) -> Guard:
     app.state.events = EventFeed(service)
     for router in _ALL:
         app.include_router(router)
-    return Guard(app, service)
+    return Guard(app, service, {"/v1/status": looking.status_body})
 
 
 def _name(route: APIRoute) -> str:
