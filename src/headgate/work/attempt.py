@@ -137,12 +137,13 @@ class Runner:
         profile = self._gate.profile_of(spec.argv)
         argv = command(spec, job.key)
         named = session(profile, argv)
-        before = self._before(taken, spec, profile)
-        if before.finished:
+        before = self._before(taken, spec, profile) if job.parks else None
+        if before is not None and before.finished:
             os.write(log, b"headgate: the attempt before had finished; nothing was started\n")
             os.close(log)
             return had_finished("the attempt before this one had", before.session)
-        resumed = resume(profile, argv, before.session) if before.session else None
+        earlier = before.session if before is not None else job.session
+        resumed = resume(profile, argv, earlier) if earlier else None
         argv = resumed or argv
         if spec.stdin is not None and resumed is None:  # else it has read it already
             hand_in(spec.stdin)
@@ -174,7 +175,7 @@ class Runner:
         job = taken.job
         before = self._make_agent_watch(spec, profile, job.key)
         before.session = ""
-        for attempt in self._gate.jobs.attempts(job.id)[-2:-1] if job.parks else ():
+        for attempt in self._gate.jobs.attempts(job.id)[-2:-1]:
             if attempt.code in LOST:
                 before.session = session(profile, spec.argv)
                 read_again(log_path(self._gate.jobs.folder, job.id, attempt.number), before)
