@@ -14,7 +14,8 @@ from headgate.gate import Gate, Lease
 from headgate.gate.liveness.process_marks import MARK
 from headgate.wire.order import WireOrder, remove, sweep
 from headgate.wire.point_agent import WirePlan, point
-from headgate.wire.supervise import HOST, ON_THE_WAY, Wire, listen
+from headgate.wire.spawn import ON_THE_WAY
+from headgate.wire.supervise import HOST, Wire, listen
 
 if TYPE_CHECKING:
     from headgate.wire.prepare_tap import PreparedTap
