@@ -113,6 +113,11 @@ def _merged(name: str, said: Said) -> Profile:
     return profile._replace(programs=tuple(map(str.lower, profile.programs)))
 
 
+def builtin_programs() -> frozenset[str]:
+    """The programs that are known to everybody."""
+    return frozenset(program for name in BUILTIN for program in _builtin(name).programs)
+
+
 @cache
 def _builtin_texts() -> Mapping[str, str]:
     return {name: (_FOLDER / f"{name}.toml").read_text(encoding="utf-8") for name in BUILTIN}

@@ -134,6 +134,7 @@ class Runner:
             text = f"cannot write its log {path}: {why}"
             return End(AttemptOutcome.FAILED, "no_log", fit_to_show(text))
         redirect(log, path)
+        self._gate.enter_project(spec.cwd)
         profile = self._gate.profile_of(spec.argv)
         argv = command(spec, job.key)
         named = session(profile, argv)
@@ -311,6 +312,7 @@ class Runner:
         spec = load(job.spec)
         path = log_path(self._gate.jobs.folder, job.id, job.attempts)
         log = open_log(path)
+        self._gate.enter_project(spec.cwd)
         profile = self._gate.profile_of(spec.argv)
         age = Seconds(time.time()) - self._gate.jobs.attempts(job.id)[-1].started
         wire = take_over(self._gate.wire_folder / str(job.id)) if self._gate.wire_folder else None
