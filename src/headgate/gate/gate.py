@@ -347,6 +347,11 @@ class Gate(Views):
         return self._runtime.store.url
 
     @property
+    def store_id(self) -> str:
+        """The name that the store got when it was made."""
+        return self._runtime.uid()
+
+    @property
     def job_policy(self) -> "JobPolicy":
         """How jobs are watched, and for how long they wait and are kept."""
         return self._settings.config.jobs
