@@ -67,7 +67,7 @@ VERBS = {verb: does for verbs in GROUPS.values() for verb, does in verbs.items()
 OPTIONS = {
     "--store URL": "where the line is kept: sqlite:///path or memory:// (HEADGATE_STORE)",
     "--config FILE": "the configuration (HEADGATE_CONFIG)",
-    "--version": "print the version",
+    "--version": "print the version; with -v also where files are looked for, and which are there",
     "--help": "this; headgate VERB --help says more about one verb",
 }
 """What stands before the verb."""
@@ -153,7 +153,7 @@ def _dispatch(words: list[str]) -> int:
         elif word in {"--help", "-h"}:
             return _help()
         elif word == "--version":
-            return _version()
+            return _version(options, verbose=not {"-v", "--verbose"}.isdisjoint(words))
         else:
             return _bad_usage(f"unknown option {word}")
     if not words:
@@ -214,10 +214,17 @@ def _help(out: object = None) -> int:
     return 0
 
 
-def _version() -> int:
+def _version(options: dict[str, str], *, verbose: bool) -> int:
     from importlib.metadata import version
 
     print(f"headgate {version('headgate')}")
+    if verbose:
+        from headgate.core.printable_text import plain
+        from headgate.doctor.files import lines, look
+
+        at = {"store": options.get("store"), "config": options.get("config")}
+        print(f"Python {sys.version.split()[0]}, {sys.executable}")
+        print("\n".join(plain(line) for line in lines(look(os.environ, **at))))
     return 0
 
 

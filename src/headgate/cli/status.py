@@ -15,6 +15,7 @@ SOURCES = {
     "hand": "set by hand",
     "learned": "learned",
     "environment": "HEADGATE_LIMITS",
+    "project": "headgate.toml",
     "none": "",
 }
 """Where a limit comes from, in the words of people."""

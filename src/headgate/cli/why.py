@@ -108,7 +108,8 @@ def _of_job(job: JobStatus, pen: terminal.Pen, metered: Metered | None = None) -
 def _session(job: JobStatus) -> list[tuple[str, str]]:
     """What is kept of a job from one attempt to the next."""
     times = "once" if job.parks == 1 else f"{job.parks} times"
-    return [("session", job.session), ("parked", times if job.parks else "")]
+    given = " (given by headgate, since its text does not tell one)" if job.given_session else ""
+    return [("session", job.session + given), ("parked", times if job.parks else "")]
 
 
 def _runs(runs: tuple[AttemptStatus, ...], pen: terminal.Pen) -> list[str]:

@@ -18,6 +18,7 @@ worker_jobs        for workers and runners, who take jobs over and tell how they
 plan_ahead         what would become of some work if it were all started now
 cancel             ends work, whatever state it is in: one piece of it, or many side by side
 notification_feed  events on their way to those who want to be told of them
+project_here       the project that work is started in
 views              what a gate shows, and changes nothing
 gate               the face for programs
 """

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from headgate import config as configuration
 from headgate.core.admission.pools import LEARN
-from headgate.core.admission.setting_precedence import parse_view
+from headgate.core.admission.setting_precedence import parse_view, with_project
 from headgate.core.answers.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
 from headgate.core.display.snapshots import (
     CancelOutcome,
@@ -33,10 +33,11 @@ from headgate.core.quantities import (
     shown,
 )
 from headgate.core.times import Ms, Seconds, seconds
-from headgate.errors import HeadgateError, UsageError
+from headgate.errors import ConfigError, HeadgateError, UsageError
 from headgate.gate.lease import Lease
 from headgate.gate.live_settings import Settings, Source
 from headgate.gate.process_runtime import Runtime
+from headgate.gate.project_here import project_here
 from headgate.gate.slot import Slot
 from headgate.gate.transactions.operation import Operation
 from headgate.gate.views import Views
@@ -48,6 +49,7 @@ from headgate.ledger.transaction.rows import WITHOUT_HOST
 from headgate.store import Store, open_store
 
 if TYPE_CHECKING:
+    from headgate.config.project import Project
     from headgate.core.agents.find_profile import Profile
     from headgate.core.agents.meters import AskedMeter, MeterChoice
     from headgate.core.agents.run_limits import JobPolicy
@@ -72,6 +74,8 @@ class Gate(Views):
     ) -> None:
         settings = Settings(config or configuration.Watched(None), view, usage)
         super().__init__(Runtime(store, settings), settings, view)
+        self.project: Project | None = None
+        """The project that this gate was opened in, if that has a file of its own."""
 
     @classmethod
     def open(
@@ -96,7 +100,12 @@ class Gate(Views):
             merged = {part.rpartition("=")[0]: part for part in f"{view},{own}".split(",") if part}
             view = parse_view(",".join(merged.values()))
         watched = configuration.Watched(path)
-        return cls(open_store(url), config=watched, view=view, usage=usage)
+        project = project_here()
+        if project is not None:
+            view = with_project(view, project.limits)
+        gate = cls(open_store(url), config=watched, view=view, usage=usage)
+        gate.project = project
+        return gate
 
     def slot(
         self,
@@ -338,6 +347,11 @@ class Gate(Views):
         return self._runtime.store.url
 
     @property
+    def store_id(self) -> str:
+        """The name that the store got when it was made."""
+        return self._runtime.uid()
+
+    @property
     def job_policy(self) -> "JobPolicy":
         """How jobs are watched, and for how long they wait and are kept."""
         return self._settings.config.jobs
@@ -346,7 +360,7 @@ class Gate(Views):
         """The kinds of agents that are known, the configuration's own first."""
         from headgate.config.profiles import all_profiles
 
-        return all_profiles(self._settings.config)
+        return all_profiles(self._config_here())
 
     def silence_hint(self, argv: Sequence[str]) -> str:
         """How to make the agent of a command talk that prints nothing while it works; or empty."""
@@ -358,7 +372,26 @@ class Gate(Views):
         """What kind of agent a command starts; one without a name if none that is known."""
         from headgate.config.profiles import profile_of
 
-        return profile_of(self._settings.config, argv)
+        return profile_of(self._config_here(), argv)
+
+    def enter_project(self, folder: str) -> None:
+        """Know the programs of the project that a folder is in, as those who start work there do.
+
+        One that cannot be read, or is not trusted, names none.
+        """
+        try:
+            self.project = project_here(folder)
+        except ConfigError:
+            self.project = None
+
+    def _config_here(self) -> "configuration.Config":
+        """The configuration, with the programs that only this project knows."""
+        config = self._settings.config
+        if self.project is None or not self.project.profiles:
+            return config
+        from headgate.config.project import lay_under
+
+        return lay_under(config, self.project.profiles)
 
     def key_of(self, argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
         """What a command uses, where its own words or its environment tell."""

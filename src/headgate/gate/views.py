@@ -51,6 +51,11 @@ class Views:
         self._runtime = runtime
         self._transactor = runtime.transactor
 
+    @property
+    def view(self) -> str:
+        """The limits of whoever opened this gate, beside those that all share."""
+        return self._view
+
     def status(self) -> Status:
         """All pools at this moment."""
         return self._transactor.read(

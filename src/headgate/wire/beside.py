@@ -1,6 +1,5 @@
 """A wire for a program that is about to be started under a lease: for `run` and for jobs alike."""
 
-import os
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -91,7 +90,7 @@ def _put_beside(
     order = WireOrder(
         store=gate.url,
         config=gate.config_path,
-        view=os.environ.get("HEADGATE_LIMITS", ""),
+        view=gate.view,
         lease=lease.id,
         mark=lease.environment[MARK],
         key=key or "",

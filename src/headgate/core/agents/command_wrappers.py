@@ -74,6 +74,11 @@ class Start(NamedTuple):
     """Variables that are set on the way."""
 
 
+def is_wrapper(program: str) -> bool:
+    """Whether a program is known to start another one."""
+    return program in _WRAPPERS
+
+
 def unwrap(argv: Sequence[str]) -> Start:
     """The program behind the ones that only start another."""
     return _unwrap(tuple(argv))

@@ -6,7 +6,7 @@ Whatever comes in, nothing here raises.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -32,6 +32,15 @@ def read(profile: Profile, line: str) -> OutputLine:
         if said and said.kind in REFUSALS:
             return seen._replace(progress=False)
     return seen
+
+
+def tells_no_session(profile: Profile, lines: Iterable[str]) -> bool:
+    """Whether an agent has said that the session that it was to go on with is not there."""
+    return any(
+        _compiled(pattern, builtin=profile.builtin).match(line[:_LONGEST_TEXT])
+        for line in lines
+        for pattern in profile.no_session
+    )
 
 
 def look(profile: Profile, line: str) -> tuple[bool, OutputLine]:

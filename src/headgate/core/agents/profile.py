@@ -66,8 +66,12 @@ class Profile(NamedTuple):
     """Options whose value is the prompt."""
     session_options: tuple[str, ...] = ()
     """Options whose value is the id that a new session gets."""
+    given_since: str = ""
+    """From which version on they take an id of ours, where its text tells none; empty for never."""
     resume: tuple[str, ...] = ()
     """The arguments that go on with `{session}`."""
+    no_session: tuple[str, ...] = ()
+    """Patterns for lines of text with which it ends because that session is not there."""
     drops: tuple[str, ...] = ()
     """Options that do not go together with them."""
     unresumable: tuple[str, ...] = ()

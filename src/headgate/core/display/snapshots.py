@@ -242,6 +242,8 @@ class JobStatus(NamedTuple):
     held: Seconds | None = None
     session: str = ""
     """The session of its agent, where that has told it."""
+    given_session: bool = False
+    """Whether headgate gave that session its id, because its agent would not have told one."""
     parks: int = 0
     """How often it was parked."""
 
