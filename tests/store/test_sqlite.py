@@ -848,9 +848,22 @@ def test_a_file_without_permission_is_a_clear_error(
     assert str(path) in done.stdout
 
 
-SMALL = {"lane", "rest", "member", "m", "process", "pool", "note", "sequence", "history", "lease"}
+SMALL = {
+    *("lane", "rest", "member", "m", "process", "pool", "note", "sequence", "history", "lease"),
+    "token",
+}
 """Tables that grow with pools, seats and processes, and not with those who wait."""
-GROWING = {"ticket", "stretch", "event", "job", "after", "attempt", "request", "metered"}
+GROWING = {
+    "ticket",
+    "stretch",
+    "event",
+    "job",
+    "after",
+    "attempt",
+    "request",
+    "metered",
+    "submission",
+}
 
 
 def plans() -> dict[str, list[str]]:

@@ -22,7 +22,8 @@ GROUPS = {
         "run": "run a program when there is room for it",
         "submit": "hand in work that outlives this terminal",
         "up": "start submitted work when there is room, in the foreground until Ctrl-C",
-        "worker": "the same as up",
+        "worker": "the same as up, without the server",
+        "serve": "answer over HTTP, in the foreground until Ctrl-C",
     },
     "See what goes on": {
         "status": "what is in use, pool by pool",
@@ -52,6 +53,7 @@ GROUPS = {
         "init": "write a configuration file to start from, or a service",
         "config": "check the configuration",
         "doctor": "look for what is wrong or odd, and say what to do about it",
+        "token": "make, list and revoke tokens for those who ask over HTTP",
         "notify": "try and show who is told of what happens",
         "completion": "completion of commands for bash, zsh and fish",
     },

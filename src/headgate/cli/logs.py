@@ -5,8 +5,6 @@ import re
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from pathlib import Path
 
 from headgate.cli.queue import whole
 from headgate.cli.shared import terminal
@@ -16,6 +14,7 @@ from headgate.core.printable_text import plain
 from headgate.core.times import Seconds
 from headgate.errors import UsageError
 from headgate.gate import Gate
+from headgate.work.read_output import open_output, output_path, parts, start_of_last
 
 _CHUNK = 256 * 1024
 _LONGEST_SEQUENCE = 256
@@ -54,14 +53,14 @@ def run(args: Namespace) -> int:
             raise UsageError(f"job {id} has not been started yet: it is {job.state}")
         if attempt is not None and attempt > job.attempts:
             raise UsageError(f"job {id} has no attempt {attempt}, its last is {job.attempts}")
-        path = _path(gate, id, attempt or job.attempts)
+        path = output_path(gate, id, attempt or job.attempts)
         if args.path:
             terminal.show_path(path)
             return 0
-        fd = _open(id, path)
+        fd = open_output(id, path)
         try:
             out = _output(raw=args.raw)
-            _copy(fd, _start(fd, lines), out)
+            _copy(fd, start_of_last(fd, lines), out)
             out.end()
         finally:
             os.close(fd)
@@ -142,28 +141,11 @@ def _output(*, raw: bool = False) -> _Exact | _Plain:
     return _Plain() if raw else _Readable()
 
 
-def _open(id: int, path: Path) -> int:
-    from headgate.work.log_file import read_log
-
-    try:
-        return read_log(path)
-    except FileNotFoundError:
-        raise UsageError(f"the log of job {id} is gone: {path}") from None
-    except OSError as error:
-        raise UsageError(f"the log of job {id} cannot be read: {path}: {error.strerror}") from None
-
-
-def _path(gate: Gate, id: int, attempt: int) -> Path:
-    from headgate.work.log_file import log_path
-
-    return log_path(gate.jobs.folder, id, attempt)
-
-
 def _copy(fd: int, at: int, out: _Exact | _Plain) -> int:
     """Copy a file from a position on, without the part that was given back; where it ended."""
     size = os.fstat(fd).st_size
     last = b"\n"
-    for start, end in _parts(fd, at, size):
+    for start, end in parts(fd, at, size):
         if start > at:
             out.write(b"" if last == b"\n" else b"\n")
             sys.stdout.buffer.flush()
@@ -177,44 +159,6 @@ def _copy(fd: int, at: int, out: _Exact | _Plain) -> int:
     return at
 
 
-def _parts(fd: int, at: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where a file has something in it, from a position on."""
-    while at < size:
-        try:
-            start = os.lseek(fd, at, os.SEEK_DATA)
-            end = min(size, os.lseek(fd, start, os.SEEK_HOLE))
-        except AttributeError:  # a system that knows no holes
-            start, end = at, size
-        except OSError:  # nothing but a hole is left
-            return
-        yield start, end
-        at = end
-
-
-def _start(fd: int, lines: int | None) -> int:
-    """Where to begin so that the last so many lines are shown, or all of them."""
-    if lines is None:
-        return 0
-    size = os.fstat(fd).st_size
-    if not lines or not size:
-        return size
-    breaks = lines + (os.pread(fd, 1, size - 1) == b"\n")
-    for start, end in reversed(list(_parts(fd, 0, size))):
-        at = end
-        while at > start:
-            first = max(start, at - _CHUNK)
-            data = os.pread(fd, at - first, first)
-            here = data.count(b"\n")
-            if here >= breaks:
-                index = len(data)
-                for _ in range(breaks):
-                    index = data.rfind(b"\n", 0, index)
-                return first + index + 1
-            breaks -= here
-            at = first
-    return 0
-
-
 def _follow(gate: Gate, id: int, lines: int | None, out: _Exact | _Plain) -> int:
     """Copy what comes, over all attempts, until the job has ended."""
     fd, shown, at = -1, 0, 0
@@ -225,14 +169,14 @@ def _follow(gate: Gate, id: int, lines: int | None, out: _Exact | _Plain) -> int
         while True:
             job = gate.jobs.status(id)
             for number in range(shown + 1 if shown else job.attempts, job.attempts + 1):
-                if not os.path.lexists(path := _path(gate, id, number)):
+                if not os.path.lexists(path := output_path(gate, id, number)):
                     continue
                 if fd >= 0:
                     _copy(fd, at, out)
                     os.close(fd)
                     say(f"attempt {number}")
-                fd = _open(id, path)
-                at, shown = 0 if shown else _start(fd, lines), number
+                fd = open_output(id, path)
+                at, shown = 0 if shown else start_of_last(fd, lines), number
             if fd >= 0:
                 at = _copy(fd, at, out)
             if job.state in ENDED:

@@ -8,13 +8,14 @@ from headgate.cli.shared import requests, terminal
 from headgate.cli.shared.open_gate import open_anyway, print_json
 from headgate.core.display import json_shapes, old_json_names
 from headgate.core.display.snapshots import JobStatus, Queue, Running, Waiting
-from headgate.core.jobs.states import ENDED, Word
+from headgate.core.jobs.states import Word
 from headgate.core.key_patterns import parse_pattern
 from headgate.core.quantities import CLASSES, parse_priority, parse_task, show_seconds
 from headgate.core.times import Seconds
 from headgate.errors import UsageError
 from headgate.gate import Gate
 from headgate.ledger.queries.work_filter import WorkFilter
+from headgate.work.queue_page import QueuePage
 
 _MOST = 1_000_000
 WATCH = "draw it again each second, in place, until q"
@@ -114,71 +115,31 @@ def run(args: Namespace) -> int:
     return 0
 
 
-class _Look:
-    """What of the queue is wanted, and how it is found and drawn."""
+class _Look(QueuePage):
+    """What of the queue is wanted, and how it is drawn."""
 
     def __init__(self, args: Namespace) -> None:
-        self._size = whole(args.size, "--size")
-        self._page = whole(args.page, "--page")
-        self._all = args.all or args.state in set(ENDED)
-        self._state = args.state
-        self._wanted = WorkFilter(
-            pool=None if args.pool is None else parse_pattern(args.pool),
-            task=None if args.task is None else parse_task(args.task),
-            model=None if args.model is None else parse_pattern(args.model),
-            name=None if args.name is None else parse_task(args.name, "name"),
+        super().__init__(
+            wanted=WorkFilter(
+                pool=None if args.pool is None else parse_pattern(args.pool),
+                task=None if args.task is None else parse_task(args.task),
+                model=None if args.model is None else parse_pattern(args.model),
+                name=None if args.name is None else parse_task(args.name, "name"),
+            ),
+            state=args.state,
+            size=whole(args.size, "--size"),
+            page=whole(args.page, "--page"),
+            ended=args.all,
         )
-
-    def find(
-        self, gate: Gate, *, readable: bool = False
-    ) -> tuple[Queue, int, list[JobStatus] | None]:
-        """One page, how much runs in all, and what has ended if that is wanted."""
-        skip = (self._page - 1) * self._size
-        queue = gate.queue(most=self._size, skip=skip, wanted=self._wanted)
-        running = queue.total_running
-        if self._wanted.takes_all and running >= self._size:
-            running = max(gate.status().total_running, self._size)
-        ended = self._ended(gate) if self._all else None
-        shown = tuple(with_output(work, gate, readable=readable) for work in queue.running)
-        return self._of_state(queue._replace(running=shown), running, ended)
-
-    def _ended(self, gate: Gate) -> list[JobStatus]:
-        wanted = self._wanted
-        found = gate.jobs.finished(self._size if wanted.takes_all and not self._state else _MOST)
-        fits = [job for job in found if wanted.takes(job.key, job.task, job.name)]
-        return [job for job in fits if self._state in {None, job.state}][: self._size]
-
-    def _of_state(
-        self, queue: Queue, running: int, ended: list[JobStatus] | None
-    ) -> tuple[Queue, int, list[JobStatus] | None]:
-        if self._state is None:
-            return queue, running, ended
-        if self._state != Word.RUNNING:
-            queue, running = queue._replace(running=()), 0
-        if self._state != Word.QUEUED:
-            queue = queue._replace(waiting=(), total_waiting=0)
-        aside = tuple(job for job in queue.aside if job.state == self._state)
-        total = len(aside) if len(queue.aside) == queue.total_aside else queue.total_aside
-        return queue._replace(aside=aside, total_aside=total if aside else 0), running, ended
 
     def lines(self, gate: Gate, pen: terminal.Pen) -> list[str]:
         """The page for people."""
         queue, running, ended = self.find(gate, readable=True)
-        drawn = lines(queue, pen, skip=(self._page - 1) * self._size, running=running)
-        filtered = self._state is not None or not self._wanted.takes_all
+        drawn = lines(queue, pen, skip=self.skip, running=running)
+        filtered = self.state is not None or not self.wanted.takes_all
         if filtered and not (queue.running or queue.total_waiting or queue.aside):
             drawn = [] if ended else ["Nothing is like that."]
         return [*drawn, *_ended(ended, pen)] if ended else drawn
-
-
-def with_output(work: Running, gate: Gate, *, readable: bool = False) -> Running:
-    """A running job with the last line of its output; for people, what an event there says."""
-    if not work.attempts:
-        return work
-    from headgate.work.log_file import last_line, last_words, log_path
-
-    path = log_path(gate.jobs.folder, work.id, work.attempts)
-    return work._replace(last_line=last_words(path) if readable else last_line(path))
 
 
 def whole(text: str, what: str, least: int = 1) -> int:

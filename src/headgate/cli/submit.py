@@ -5,7 +5,6 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 from typing import Any
 
 from headgate.cli.shared import job_fields
-from headgate.cli.shared.check_command import check
 from headgate.cli.shared.job_verb import describe
 from headgate.cli.shared.open_gate import open_gate, print_json, say, warn_of_slips
 from headgate.cli.shared.options import add_about
@@ -15,6 +14,7 @@ from headgate.core.display.snapshots import JobStatus
 from headgate.errors import UsageError
 from headgate.gate import Gate
 from headgate.ledger.jobs.lifecycle import Draft
+from headgate.work.check_command import check
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -4,7 +4,6 @@ import time
 from argparse import ArgumentParser, Namespace
 
 from headgate.cli.events import event_line
-from headgate.cli.queue import with_output
 from headgate.cli.shared import requests, terminal
 from headgate.cli.shared.open_gate import find_id, open_anyway, print_json
 from headgate.core.display import json_shapes, old_json_names
@@ -21,6 +20,7 @@ from headgate.core.key_patterns import matches
 from headgate.core.quantities import show_seconds
 from headgate.core.times import Seconds
 from headgate.errors import UsageError
+from headgate.work.queue_page import with_output
 
 
 def arguments(parser: ArgumentParser) -> None:

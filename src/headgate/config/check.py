@@ -11,6 +11,7 @@ from headgate.core.admission.pools import DEFAULTS, Declared
 from headgate.core.agents.run_limits import JobPolicy
 from headgate.core.key_patterns import HOST, parse_pattern
 from headgate.core.quantities import parse_duration
+from headgate.core.server_settings import ServerSettings
 from headgate.core.table_fields import TIME, Field, Fields
 from headgate.core.times import Ms
 from headgate.errors import ConfigError, UsageError
@@ -41,6 +42,12 @@ TABLES: Fields = {
         text="What is known of agents: a table for each, as in [profiles.claude].",
     ),
     "notify": Field(None, "targets", text="Who is told of what happens."),
+    "server": Field(None, "a table", text="Where the server listens, and whom it answers."),
+    "templates": Field(
+        None,
+        "a table",
+        text="Commands that jobs can be made of over HTTP, as in [templates.review].",
+    ),
 }
 RUN: Fields = {
     "grace": Field(
@@ -75,6 +82,7 @@ def parse(text: str, name: str) -> Config:
     jobs = _read_jobs(notes, document)
     profiles = _read_profiles(notes, document)
     targets = _read_notify(notes, document)
+    server = _read_server(notes, document)
     if notes.errors:
         raise ConfigError("\n".join(notes.lines(notes.errors)))
     warnings = notes.lines(notes.warnings)
@@ -88,6 +96,7 @@ def parse(text: str, name: str) -> Config:
         jobs=jobs,
         profiles=profiles,
         notify=targets,
+        server=server,
     )
 
 
@@ -123,6 +132,14 @@ def _read_notify(notes: Notes, document: Mapping[str, object]) -> "tuple[NotifyT
     from headgate.config.notify import read_notify
 
     return read_notify(notes, document)
+
+
+def _read_server(notes: Notes, document: Mapping[str, object]) -> ServerSettings:
+    if "server" not in document and "templates" not in document:
+        return ServerSettings()
+    from headgate.config.server import read_server
+
+    return read_server(notes, document)
 
 
 def _read_pools(

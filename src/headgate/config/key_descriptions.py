@@ -10,6 +10,8 @@ from headgate.config.pool_fields import FIELDS as POOL
 from headgate.config.pool_fields import HOST_FIELDS, OBSERVE, RESERVE, SHARED_FIELDS
 from headgate.config.profile_fields import FIELDS as PROFILE
 from headgate.config.profile_fields import TOOL
+from headgate.config.server import FIELDS as SERVER
+from headgate.config.server import TEMPLATE
 from headgate.config.usage import FIELDS as USAGE
 from headgate.core.answers.answer_rules import FIELDS as CLASSIFY
 from headgate.core.named_tuple import NamedTuple
@@ -30,6 +32,8 @@ FIELDS: dict[str, Fields] = {
     "profiles.NAME.tools": TOOL,
     "notify": NOTIFY,
     "notify.only": ONLY,
+    "server": SERVER,
+    "templates.NAME": TEMPLATE,
 }
 """The fields of each table; the one without a name is the file itself."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.core.admission.pools import Declared
 from headgate.core.agents.run_limits import JobPolicy
 from headgate.core.named_tuple import NamedTuple
+from headgate.core.server_settings import ServerSettings
 from headgate.core.times import Ms
 
 if TYPE_CHECKING:
@@ -33,3 +34,4 @@ class Config(NamedTuple):
     """What the file itself says of agents; `headgate.config.profiles` has all of them."""
     notify: "tuple[NotifyTarget, ...]" = ()
     """Where notifications go."""
+    server: ServerSettings = ServerSettings()

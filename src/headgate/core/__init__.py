@@ -23,6 +23,7 @@ reasons               every reason code, with a sentence
 environment           every environment variable, with a sentence
 notification_targets  who is told of which events
 table_fields          what a table of named fields can have in it: configuration, batch, scenario
+server_settings       where the server listens, whom it answers, and what a caller may do
 urls                  which URLs can be asked, taken apart
 proxy_settings        which proxy the environment names for a host
 named_tuple           `typing.NamedTuple`, cheaper to load

@@ -67,6 +67,9 @@ EVENTS = {
         "usage_again": "The provider's own count can be read again.",
     },
     "headgate itself": {
+        "token_created": "Somebody made a token with `headgate token create`. The text has its "
+        "name and what it is for.",
+        "token_revoked": "Somebody took a token back with `headgate token revoke`.",
         "unreadable": "Something in the store cannot be read. A careful value counts in its place, "
         "and the text says which.",
         "clock_doubted": "The machine was off for long, by a clock that may be wrong. Until it "

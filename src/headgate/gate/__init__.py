@@ -15,11 +15,13 @@ slot               the wait for seats: `async with gate.slot(…)`, or plain `wi
 wait_for_jobs      the wait for jobs, to which a lease lends its seats meanwhile
 submit_jobs        for those who hand in jobs
 worker_jobs        for workers and runners, who take jobs over and tell how they ended
+tokens             for those who hand out tokens, and look at what they are shown
 plan_ahead         what would become of some work if it were all started now
 cancel             ends work, whatever state it is in: one piece of it, or many side by side
 notification_feed  events on their way to those who want to be told of them
 project_here       the project that work is started in
 views              what a gate shows, and changes nothing
+pool_settings      what people set of pools
 gate               the face for programs
 """
 

@@ -15,17 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from headgate import config as configuration
-from headgate.core.admission.pools import LEARN
 from headgate.core.admission.setting_precedence import parse_view, with_project
 from headgate.core.answers.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
 from headgate.core.display.snapshots import (
     CancelOutcome,
     Waiting,
 )
-from headgate.core.key_patterns import HOST, NO_KEY, parse_key, parse_pattern
+from headgate.core.key_patterns import NO_KEY, parse_key, parse_pattern
 from headgate.core.quantities import (
     parse_duration,
-    parse_limit,
     parse_priority,
     parse_task,
     parse_tokens,
@@ -36,12 +34,11 @@ from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import ConfigError, HeadgateError, UsageError
 from headgate.gate.lease import Lease
 from headgate.gate.live_settings import Settings, Source
+from headgate.gate.pool_settings import PoolSettings
 from headgate.gate.process_runtime import Runtime
 from headgate.gate.project_here import project_here
 from headgate.gate.slot import Slot
 from headgate.gate.transactions.operation import Operation
-from headgate.gate.views import Views
-from headgate.ledger import limits_by_hand
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals, rate_charges, upstream_state
 from headgate.ledger.transaction.ledger import Ledger
@@ -55,13 +52,15 @@ if TYPE_CHECKING:
     from headgate.core.agents.run_limits import JobPolicy
     from headgate.core.answers.answer_rules import Rule
     from headgate.core.answers.retry_after import RateHeaders
+    from headgate.core.server_settings import ServerSettings
     from headgate.gate.notification_feed import NotificationFeed
     from headgate.gate.submit_jobs import Jobs
+    from headgate.gate.tokens import Tokens
     from headgate.gate.worker_jobs import WorkerJobs
     from headgate.ledger.transaction.request_rows import RequestRow, RequestSums
 
 
-class Gate(Views):
+class Gate(PoolSettings):
     """An open gate: asks for seats, holds them, tells what is going on. Any thread may use it."""
 
     def __init__(
@@ -243,39 +242,6 @@ class Gate(Views):
 
         self._transactor.tell(do)
 
-    def set_limit(self, pool: str, limit: int | str) -> None:
-        """Set a limit by hand, or have it `learn`: persisted, and live at once everywhere."""
-        name = parse_pattern(pool)
-        seats = LEARN if limit == LEARN and name != HOST else parse_limit(limit)
-        self._transactor.run(lambda ledger: limits_by_hand.set_limit(ledger, name, seats))
-
-    def unset_limit(self, pool: str) -> None:
-        """Lift a pool's limit; everyone waiting for it is let in."""
-        name = parse_pattern(pool)
-        self._transactor.run(lambda ledger: limits_by_hand.unset_limit(ledger, name))
-
-    def set_cooldown(self, pool: str, cooldown: float | str) -> None:
-        """Set how long seats freed from now on rest."""
-        name, rest = parse_pattern(pool), parse_duration(cooldown, "cooldown")
-        self._transactor.run(lambda ledger: limits_by_hand.set_cooldown(ledger, name, rest))
-
-    def restore(self, pool: str) -> None:
-        """Forget what was set by hand for a pool: the configuration counts again."""
-        name = parse_pattern(pool)
-        self._transactor.run(lambda ledger: limits_by_hand.restore(ledger, name))
-
-    def pause(self, pool: str, duration: float | str | None = None, *, note: str = "") -> None:
-        """Let nothing start in a pool for a while, or until it is resumed."""
-        name = parse_pattern(pool)
-        length = None if duration is None else parse_duration(duration)
-        note = parse_task(note, "note")
-        self._transactor.run(lambda ledger: limits_by_hand.pause(ledger, name, length, note))
-
-    def resume(self, pool: str) -> bool:
-        """End a pause; False if there was none."""
-        name = parse_pattern(pool)
-        return self._transactor.run(lambda ledger: limits_by_hand.resume(ledger, name))
-
     def cancel(self, id: int, *, grace: float | None = None) -> str:
         """End a piece of work in any state; tells what became of it. Waits until it is so.
 
@@ -328,6 +294,18 @@ class Gate(Views):
         from headgate.gate.wait_for_jobs import lease_here
 
         return Jobs(self._runtime, self._view, partial(lease_here, self._runtime, self._parent))
+
+    @property
+    def tokens(self) -> "Tokens":
+        """What those show who come from elsewhere."""
+        from headgate.gate.tokens import Tokens
+
+        return Tokens(self._runtime)
+
+    @property
+    def server(self) -> "ServerSettings":
+        """What the configuration says of the server."""
+        return self._settings.config.server
 
     @property
     def worker_jobs(self) -> "WorkerJobs":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.core.display.snapshots import AttemptStatus, JobStatus
 from headgate.core.jobs.job import Spec, load
+from headgate.core.jobs.states import Word
 from headgate.core.key_patterns import NO_KEY, parse_key
 from headgate.core.printable_text import printable
 from headgate.core.quantities import (
@@ -24,10 +25,12 @@ from headgate.errors import UsageError
 from headgate.gate.process_runtime import Runtime
 from headgate.gate.transactions.operation import Operation
 from headgate.gate.wait_for_jobs import JobWait
+from headgate.ledger import tokens
 from headgate.ledger.admission import admit
 from headgate.ledger.jobs import by_hand, lifecycle
 from headgate.ledger.jobs.lifecycle import Draft
 from headgate.ledger.queries import job_queries
+from headgate.ledger.queries.work_filter import ALL, WorkFilter
 from headgate.ledger.transaction.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -144,29 +147,37 @@ def _text(text: str, what: str, *, secret: bool = False) -> str:
 class _Submission(Operation):
     """Jobs that are handed in together: all of them, or none."""
 
-    def __init__(self, drafts: Sequence[Draft]) -> None:
+    def __init__(self, drafts: Sequence[Draft], asked: tokens.Once | None) -> None:
         super().__init__(lambda _: None)
         self._drafts = drafts
+        self._once = asked
+        self._known = True
         self._ids: list[int] = []
 
     def apply(self, ledger: Ledger) -> None:
-        """Keep them."""
+        """Keep them, unless that was done before."""
+        self._known = True
+        self._ids = tokens.once(ledger, self._once, lambda: self._submit(ledger))
+
+    def _submit(self, ledger: Ledger) -> list[int]:
+        self._known = False
         lifecycle.require(ledger, [id for one in self._drafts for id in one.after if id > 0])
         for one in self._drafts:
             for key in one.spec.models or (one.key,):
                 needs, _ = ledger.needs(key, ledger.machine, one.weight, view=one.spec.view)
                 admit.refuse_too_heavy(needs, priority_class(-one.urgency), one.weight)
-        self._ids = []
+        self._ids = []  # known while they grow: a later job may come after an earlier one
         for one in self._drafts:  # a negative number stands for an earlier one of these
             after = (id if id > 0 else self._ids[-id - 1] for id in one.after)
             self._ids.append(lifecycle.submit(ledger, one._replace(after=tuple(after))))
+        return self._ids
 
     def conclude(self, ledger: Ledger) -> None:
         """See where they stand."""
         rows = [row for id in self._ids if (row := ledger.tx.job(id)) is not None]
         self.result = job_queries.some(ledger, rows, Seconds(time.time()), spots=len(rows) <= _MANY)
         for job in self.result:
-            if job.position is not None:
+            if job.position is not None and not self._known:
                 text = f"position {job.position}: {job.reason}"
                 ledger.tell("queued", text, work=job.id, key=job.key, task=job.task)
 
@@ -206,10 +217,13 @@ class Jobs:
         make_folder(self.folder, shared=self._store.shared)
         return self.folder
 
-    def submit(self, drafts: Sequence[Draft]) -> list[JobStatus]:
-        """Hand in jobs; durable when this returns, all of them or none."""
+    def submit(self, drafts: Sequence[Draft], once: tokens.Once | None = None) -> list[JobStatus]:
+        """Hand in jobs; durable when this returns, all of them or none.
+
+        Jobs that were handed in `once` are not handed in again: they are told as they are now.
+        """
         own = [one._replace(spec=one.spec._replace(view=self._view)) for one in drafts]
-        return list(self._transactor.perform(_Submission(own)))
+        return list(self._transactor.perform(_Submission(own, once)))
 
     def status(self, id: int) -> JobStatus:
         """One job."""
@@ -235,6 +249,21 @@ class Jobs:
         """The jobs that ended last, latest first."""
         return self._transactor.read(
             lambda ledger: job_queries.finished(ledger, Seconds(time.time()), most)
+        )
+
+    def page(
+        self,
+        states: Sequence[Word] = tuple(Word),
+        *,
+        after: int = 0,
+        most: int = 100,
+        wanted: WorkFilter = ALL,
+    ) -> tuple[list[JobStatus], int]:
+        """Jobs by id, after one; and after which to go on, 0 at the end."""
+        return self._transactor.read(
+            lambda ledger: job_queries.page(
+                ledger, Seconds(time.time()), states, after=after, most=most, wanted=wanted
+            )
         )
 
     def counts(self) -> dict[str, int]:

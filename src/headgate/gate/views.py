@@ -62,6 +62,17 @@ class Views:
             lambda ledger: status_and_queue.status(ledger, Seconds(time.time()), self._view)
         )
 
+    def said_cooldown(self, pool: str) -> Ms | None:
+        """The cooldown that counts for a pool, if somebody has set one just for it."""
+        name = parse_pattern(pool)
+
+        def do(ledger: Ledger) -> Ms | None:
+            declared = self._settings.config.pools.get(name)
+            said = ledger.pool_row(name).cooldown
+            return said if said is not None or declared is None else declared.cooldown
+
+        return self._transactor.read(do)
+
     def known_keys(self) -> list[str]:
         """The keys whose work runs, waits or has ended, in order."""
 

@@ -12,6 +12,7 @@ job_timers            what time does to jobs
 admission             seats asked for, the line settled; the same as a dry run
 limits_by_hand        limits, cooldowns and pauses set by people
 queries               status, capacity, queue, why, positions and ETAs. Nothing there writes
+tokens                tokens of those who come from elsewhere, submissions made once
 notification_cursors  how far each target was notified
 
 Nothing here waits, sleeps or looks at a clock: a transaction begins with the time it is given.

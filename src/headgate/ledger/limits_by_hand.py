@@ -11,8 +11,11 @@ from headgate.ledger.transaction import unreadable
 from headgate.ledger.transaction.ledger import Ledger
 
 
-def set_limit(ledger: Ledger, pool: str, limit: int | str) -> None:
-    """Set a limit by hand, or have it learned. Lowering it ends nothing: the pool drains."""
+def set_limit(ledger: Ledger, pool: str, limit: int | str, *, late: bool = False) -> None:
+    """Set a limit by hand, or have it learned. Lowering it ends nothing: the pool drains.
+
+    One that is set late was set while the store could not be written.
+    """
     before = ledger.pool_set.pools.get(pool)
     if limit == LEARN and before is not None and before.adapt != LEARN:
         raise UsageError(
@@ -20,7 +23,9 @@ def set_limit(ledger: Ledger, pool: str, limit: int | str) -> None:
         )
     was = before.limit if before else None
     _reset(ledger, ledger.pool_row(pool)._replace(limit=limit))
-    ledger.tell("limit_set", f"{'unlimited' if was is None else was} to {limit}", pool=pool)
+    how = " (kept late: the store could not be written)" if late else ""
+    text = f"{'unlimited' if was is None else was} to {limit}{how}"
+    ledger.tell("limit_set", text, pool=pool)
 
 
 def unset_limit(ledger: Ledger, pool: str) -> None:

@@ -24,7 +24,7 @@ from headgate.ledger.transaction.rows import (
     Ticket,
     oldest_first,
 )
-from headgate.store.memory_requests import MemoryRequestRows
+from headgate.store.memory_tokens import MemoryTokenRows
 from headgate.store.sorted_places import Ordered, in_order
 
 _EVENTS = 10_000
@@ -83,7 +83,7 @@ class _Transaction:
             self._lock.release()
 
 
-class _Rows(MemoryRequestRows):
+class _Rows(MemoryTokenRows):
     """All tables, and what undoes the changes of the transaction that is open."""
 
     def __init__(self) -> None:

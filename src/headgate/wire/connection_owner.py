@@ -10,6 +10,7 @@ import socket
 import struct
 from collections.abc import Iterator
 
+from headgate.core.named_tuple import NamedTuple
 from headgate.gate.liveness.process_marks import MARK, carriers
 
 _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
@@ -100,8 +101,25 @@ def _has(pid: int, link: str) -> bool:
 
 def socket_inode(local: tuple[str, int], remote: tuple[str, int]) -> int | None:
     """The inode of this user's socket of a loopback connection, as its own end sees it."""
-    ids = _IDS.pack(local[1], remote[1], socket.inet_aton(local[0]), socket.inet_aton(remote[0]))
-    payload = _DIAG.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF) + ids
+    found = _look_up(local, remote)
+    return found.inode if found is not None and found.uid == os.getuid() and found.inode else None
+
+
+def socket_owner(local: tuple[str, int], remote: tuple[str, int]) -> int | None:
+    """The user whose socket one end of a loopback connection is; None if nobody can tell."""
+    found = _look_up(local, remote)
+    return None if found is None else found.uid
+
+
+class _Found(NamedTuple):
+    uid: int
+    inode: int
+
+
+def _look_up(local: tuple[str, int], remote: tuple[str, int]) -> _Found | None:
+    family, ends = _family(local[0], remote[0])
+    ids = _IDS.pack(local[1], remote[1], *ends)
+    payload = _DIAG.pack(family, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF) + ids
     payload += struct.pack("=III", 0, _NO_COOKIE, _NO_COOKIE)
     message = _HEAD.pack(_HEAD.size + len(payload), _BY_FAMILY, _REQUEST, 1, 0) + payload
     try:
@@ -109,28 +127,35 @@ def socket_inode(local: tuple[str, int], remote: tuple[str, int]) -> int | None:
             asks.settimeout(1.0)
             asks.sendto(message, (0, 0))
             answer = asks.recv(8192)
-    except OSError:  # not everywhere may one ask so
-        return _inode_in_table(local, remote)
+    except (OSError, AttributeError):  # not everywhere may one ask so
+        return _in_table(family, (ends[0], local[1]), (ends[1], remote[1]))
     if len(answer) < _UID_AT + 8 or _HEAD.unpack_from(answer)[1] != _BY_FAMILY:
         return None
-    uid, inode = struct.unpack_from("=II", answer, _UID_AT)
-    return inode if uid == os.getuid() and inode else None
+    return _Found._make(struct.unpack_from("=II", answer, _UID_AT))
 
 
-def _inode_in_table(local: tuple[str, int], remote: tuple[str, int]) -> int | None:
+def _family(local: str, remote: str) -> tuple[int, tuple[bytes, bytes]]:
+    """The kind of two addresses, and their bytes."""
+    family = socket.AF_INET6 if ":" in local else socket.AF_INET
+    first, second = (socket.inet_pton(family, one.partition("%")[0]) for one in (local, remote))
+    return family, (first, second)
+
+
+def _in_table(family: int, local: tuple[bytes, int], remote: tuple[bytes, int]) -> _Found | None:
     """The same, by looking through the table of all connections."""
     wanted = [_as_in_table(local), _as_in_table(remote)]
+    name = "/proc/net/tcp6" if family == socket.AF_INET6 else "/proc/net/tcp"
     try:
-        with open("/proc/net/tcp", encoding="ascii") as table:  # noqa: PTH123 - no path to handle
+        with open(name, encoding="ascii") as table:  # noqa: PTH123 - no path to handle
             for line in table:
                 fields = line.split()
-                if fields[1:3] == wanted and fields[7] == str(os.getuid()):
-                    return int(fields[9]) or None
+                if fields[1:3] == wanted:
+                    return _Found(int(fields[7]), int(fields[9]))
     except OSError:
         return None
     return None
 
 
-def _as_in_table(address: tuple[str, int]) -> str:
-    (number,) = struct.unpack("=I", socket.inet_aton(address[0]))
-    return f"{number:08X}:{address[1]:04X}"
+def _as_in_table(address: tuple[bytes, int]) -> str:
+    words = struct.unpack(f"={len(address[0]) // 4}I", address[0])
+    return f"{''.join(f'{word:08X}' for word in words)}:{address[1]:04X}"

@@ -71,6 +71,14 @@ EXAMPLES = {
     ),
     "config": _of(("headgate config check", "all that is wrong with it, at once")),
     "doctor": _of(("headgate doctor", "what is wrong or odd")),
+    "serve": _of(
+        ("headgate serve", "for programs of your own on this machine"),
+        ("headgate serve --listen unix:$XDG_RUNTIME_DIR/headgate.sock --log json", "at a path"),
+    ),
+    "token": _of(
+        ("headgate token create --scope read --name wall", "for a page that shows what goes on"),
+        ("headgate token revoke wall", "nobody can use it any more"),
+    ),
     "notify": _of(("headgate notify test", "send a test to every target")),
     "completion": _of(
         ('eval "$(headgate completion bash)"', "in ~/.bashrc; the same for zsh in ~/.zshrc"),

@@ -14,6 +14,8 @@ from headgate.ledger.queries.work_filter import WorkFilter
 from headgate.ledger.transaction.ledger import Ledger
 
 _ALL = 10**9
+_LOOK = 5_000
+"""How many jobs are looked at for one page."""
 
 
 def job(ledger: Ledger, id: int, wall: Seconds) -> JobStatus | None:
@@ -144,6 +146,28 @@ def finished(
     rows = [row for word in words for row in ledger.tx.jobs(word, -1, most)]
     rows.sort(key=lambda row: (-row.ended, -row.id))
     return some(ledger, rows[:most], wall)
+
+
+def page(
+    ledger: Ledger,
+    wall: Seconds,
+    words: Iterable[Word],
+    *,
+    after: int,
+    most: int,
+    wanted: WorkFilter,
+) -> tuple[list[JobStatus], int]:
+    """Jobs by id that people call so, after an id; and after which to go on, 0 at the end.
+
+    It looks at a bounded number of them, so a page may be short, or even empty, and not the last.
+    """
+    looked = [row for word in words for row in ledger.tx.jobs(word, after, _LOOK)]
+    looked.sort(key=lambda row: row.id)
+    more = len(looked) >= _LOOK
+    found = [row for row in looked[:_LOOK] if wanted.takes(row.key, row.task, row.name)]
+    if len(found) > most:
+        return some(ledger, found[:most], wall), found[most - 1].id
+    return some(ledger, found, wall), looked[_LOOK - 1].id if more else 0
 
 
 def counts(ledger: Ledger) -> dict[str, int]:

@@ -15,6 +15,7 @@ from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.transaction.pool_table import PoolTable
 from headgate.ledger.transaction.request_rows import RequestTx
+from headgate.ledger.transaction.token_rows import TokenTx
 
 FEW_LANES = 64
 """So many lanes are looked at one by one; of more, only those that something has changed for."""
@@ -221,7 +222,7 @@ class Expected(NamedTuple):
     """From when on leases count as granted lately."""
 
 
-class Tx(RequestTx, Protocol):
+class Tx(RequestTx, TokenTx, Protocol):
     """An open transaction. Reads see its own writes; writes need a writing transaction.
 
     No write has an answer, so that a store may put writes off until the commit.

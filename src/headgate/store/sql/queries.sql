@@ -388,3 +388,24 @@ DELETE FROM metered
 WHERE work < (SELECT work FROM metered ORDER BY work DESC LIMIT 1 OFFSET ?)
     AND NOT EXISTS (SELECT 1 FROM job WHERE job.id = work)
     AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.id = work)
+
+-- name: tokens
+SELECT id, name, scope, hash, templates, created FROM token ORDER BY created, id
+
+-- name: token
+SELECT id, name, scope, hash, templates, created FROM token WHERE id = ?
+
+-- name: add_token
+INSERT INTO token VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: drop_token
+DELETE FROM token WHERE id = ?
+
+-- name: submission
+SELECT key, digest, ids, at FROM submission WHERE key = ?
+
+-- name: add_submission
+INSERT OR REPLACE INTO submission VALUES (?, ?, ?, ?)
+
+-- name: forget_submissions
+DELETE FROM submission WHERE at < ?

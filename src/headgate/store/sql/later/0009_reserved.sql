@@ -1,0 +1,2 @@
+-- Nothing. The number is kept for tables that come with other work.
+-- lives with: 3
