@@ -19,7 +19,7 @@ SECONDS = 7
 """How long each answer takes: whoever is last waits for longer than gemini endures silence."""
 LAG = "500ms"
 UP = 400
-"""Seconds in which twenty agents have started on a busy machine: opencode takes 5 s of processor."""
+"""Seconds in which twenty agents start on a busy machine: opencode takes 5 s of processor."""
 POOLS = '[pools.host]\nlimit = 40\n[pools."{key}"]\nlimit = 4\ncooldown = "1s"\nadapt = "off"\n'
 
 
