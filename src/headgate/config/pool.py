@@ -77,7 +77,7 @@ def judge_pool(
         notes.wrong((*place, at), f'{text}; give limit a number, or adapt "{LEARN}"')
     _judge_seats(notes, place, pool, limit, learns=said in {LEARN, AUTO})
     hold, spacing = pool.max_hold, pool.spacing or NO_TIME
-    if hold and hold < 1_800_000:
+    if hold and hold <= 1_800_000:
         text = f"agents run for hours, and are ended after {show_duration(hold)}; 12h is safer"
         notes.warn((*place, "max_hold"), text)
     if spacing > 300_000:

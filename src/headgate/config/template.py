@@ -74,6 +74,7 @@ TEMPLATE = """\
 #park = true          # refused by upstream and no progress: end the agent, go on with it later
 #patience = "90s"     # how long after a refusal it may try to help itself
 #stale_after = "off"  # end it if it writes nothing for so long
+#message_stale_after = "off"  # end it if it sends no message and calls no tool for so long
 #max_runtime = "off"
 #max_tool_calls = "off"
 #same_tool_calls = 100           # end it after so many equal tool calls in a row

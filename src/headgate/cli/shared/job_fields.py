@@ -8,7 +8,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from headgate.cli.shared.options import add_grace, add_meter, add_queue_timeout
+from headgate.cli.shared.options import add_grace, add_meter, add_queue_timeout, add_run_limits
 from headgate.cli.shared.piped_input import read_input
 from headgate.core.agents.meters import METERS, Meter
 from headgate.core.quantities import parse_duration, parse_priority, parse_weight, shown
@@ -96,18 +96,7 @@ def add_options(parser: ArgumentParser) -> None:
         metavar="DUR",
         help="how long it may go on without progress after a refusal, before it is parked (90s)",
     )
-    parser.add_argument(
-        "--stale-after", metavar="DUR", help="end it after so long without output (off)"
-    )
-    parser.add_argument("--max-runtime", metavar="DUR", help="end it after so long (off)")
-    parser.add_argument(
-        "--max-tool-calls", metavar="N", help="end it after so many tool calls (off)"
-    )
-    parser.add_argument(
-        "--same-tool-calls",
-        metavar="N",
-        help="end it after so many equal tool calls in a row (100)",
-    )
+    add_run_limits(parser, same="100")
 
 
 def from_options(args: Namespace, argv: list[str], gate: Gate) -> Draft:
@@ -211,7 +200,7 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
         longest_backoff=policy.longest_backoff,
         grace=found.get("grace"),
         stdin=found.get("stdin"),
-        terms={name: found[name] for name in _RUN_LIMITS if name in found},
+        terms={name: found[name] for name in RUN_LIMITS if name in found},
     )
 
 
@@ -354,10 +343,11 @@ _KEYS = Field(_keys, "PROVIDER/MODEL, or a list of them")
 _TEXT = Field(_text, "text")
 _FLAG = Field(flag, FLAG)
 _COUNT = Field(_count, f"a whole number from 1 to {10**9}")
-_RUN_LIMITS: Fields = {
+RUN_LIMITS: Fields = {
     "park": _FLAG,
     "patience": Field(_patience, ""),
     "stale_after": _time("stale_after"),
+    "message_stale_after": _time("message_stale_after"),
     "max_runtime": _time("max_runtime"),
     "max_tool_calls": _COUNT,
     "same_tool_calls": _COUNT,
@@ -387,5 +377,5 @@ _FIELDS: Fields = {
     "stdin": _TEXT,
     "meter": Field(choice(*METERS), listed(METERS)),
     "queue_timeout": Field(_queue_timeout, ""),
-    **_RUN_LIMITS,
+    **RUN_LIMITS,
 }
