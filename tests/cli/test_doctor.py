@@ -353,8 +353,8 @@ def test_timeouts_that_agree_are_well() -> None:
 class Limits(NamedTuple):
     patience: int | None = 90_000
     stale_after: int | None = None
-    message_stale_after: int | None = None
     max_runtime: int | None = None
+    message_stale_after: int | None = None
 
 
 class Jobs(NamedTuple):
