@@ -11,7 +11,7 @@ from headgate.cli.shared import terminal
 from headgate.cli.shared.open_gate import print_json, say, warn_of_old_messages
 from headgate.config import Config, find, load
 from headgate.core.admission.pool_set import resolve_pools
-from headgate.core.admission.pools import Pool, UsageSource
+from headgate.core.admission.pools import AGENTS, Pool, UsageSource
 from headgate.core.admission.setting_precedence import parse_view, with_project
 from headgate.core.display import json_shapes
 from headgate.core.display.snapshots import PoolStatus
@@ -112,11 +112,16 @@ def _lines(pools: Mapping[str, Pool], pen: terminal.Pen) -> list[str]:
         (
             *row(status, Seconds(0)),
             _usage(pools[status.pool].usage),
-            ", ".join(pools[status.pool].observe),
+            ", ".join(_observed(pools[status.pool])),
         )
         for status in in_order(map(_status, pools.values()))
     ]
     return terminal.table(columns, rows, pen)
+
+
+def _observed(pool: Pool) -> list[str]:
+    """The patterns of a pool, and the word for all known agents."""
+    return ["agents" if one == AGENTS else one for one in pool.observe]
 
 
 def _usage(source: UsageSource | None) -> str:
@@ -138,7 +143,7 @@ def _as_json(
         {
             **json_shapes.settings(_status(pool)),
             "usage": None if pool.usage is None else pool.usage.kind,
-            "observe": pool.observe,
+            "observe": _observed(pool),
         }
         for pool in pools.values()
     ]

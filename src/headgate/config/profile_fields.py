@@ -224,6 +224,12 @@ FIELDS: Fields = {
         'a list of kinds of events, as in ["assistant", "tool_*"]',
         text="Kinds of events that mean that work goes on.",
     ),
+    "messages": Field(
+        _words,
+        'a list of kinds of events, as in ["assistant"]',
+        text="Kinds of events that are a message of its own, for message_stale_after; those of "
+        "progress if left out.",
+    ),
     "finished": Field(
         _words,
         'a list of kinds of events, as in ["result/success"]',

@@ -59,6 +59,8 @@ ENDS = {
     "relieved": "Memory was nearly gone, so the program was ended to make room (`relieve`). "
     "The job is parked, and tried again while it has attempts left.",
     "stale": "The program was ended: it wrote nothing for `stale_after`.",
+    "message_stale": "The program was ended: it sent no message and called no tool for "
+    "`message_stale_after`.",
     "max_runtime": "The program was ended: it ran for longer than `max_runtime`.",
     "max_hold": "The program was ended: it held its seats for longer than a pool's `max_hold`.",
     "tool_calls": "The program was ended: it made more tool calls than `max_tool_calls`.",

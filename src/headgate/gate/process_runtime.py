@@ -98,7 +98,7 @@ class Runtime:
         self.watcher = Watcher(self.registry, self.background, self._waits_after, self.poller.plan)
         self.transactor.take_part(
             self.membership,
-            ProcessScan(settings.resolver, store),
+            ProcessScan(settings.resolver, store, lambda: settings.config),
             settings,
             self.waiting_and_held,
             self.watcher,

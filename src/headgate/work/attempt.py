@@ -30,6 +30,7 @@ from headgate.gate.liveness.process_marks import MARK, carriers, end, family
 from headgate.gate.worker_jobs import Taken
 from headgate.runner.child import MINDED, Child
 from headgate.store import open_store
+from headgate.wire.hear_wire import hear_wire
 from headgate.wire.supervise import Wire, take_over
 from headgate.work.agent_version import agent_version
 from headgate.work.end_causes import Cause, EndAsked, Stopped, as_caused, asked
@@ -37,7 +38,7 @@ from headgate.work.log_file import Tail, log_path, open_log, trim
 from headgate.work.lost_attempt import LOST, had_finished, read_again
 from headgate.work.refusal_news import RefusalNews
 from headgate.work.standard_streams import hand_in, redirect
-from headgate.work.start_program import hear_wire, start_program
+from headgate.work.start_program import start_program
 
 if TYPE_CHECKING:
     from headgate.core.jobs.job import Spec

@@ -72,18 +72,19 @@ def look(profile: Profile, line: str) -> tuple[bool, OutputLine]:
     if profile.asks:
         found = _compiled(profile.asks, builtin=profile.builtin).match(text)
         asks = found[1] or "" if found else ""
-    return False, OutputLine(not retries, "", session, asks=asks)
+    return False, OutputLine(not retries, "", session, message=not retries, asks=asks)
 
 
 def _event(profile: Profile, event: dict[str, object], kind: str) -> OutputLine:
     told = (_session(_at(event, path)) for path in profile.session)
     well = not any(_holds(event, test) for test in profile.unless)
     return OutputLine(
-        well and _is_one(profile.progress, kind),
-        " ".join(_calls(profile.tools, event, kind)),
-        next(filter(None, told), ""),
+        progress=well and _is_one(profile.progress, kind),
+        tool=" ".join(_calls(profile.tools, event, kind)),
+        session=next(filter(None, told), ""),
         error=not profile.errors or _is_one(profile.errors, kind),
         finished=well and _is_one(profile.finished, kind),
+        message=well and _is_one(profile.messages or profile.progress, kind),
     )
 
 
