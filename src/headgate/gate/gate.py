@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from headgate.core.answers.retry_after import RateHeaders
     from headgate.core.server_settings import ServerSettings
     from headgate.gate.notification_feed import NotificationFeed
+    from headgate.gate.remote_clients import RemoteClients
     from headgate.gate.submit_jobs import Jobs
     from headgate.gate.tokens import Tokens
     from headgate.gate.worker_jobs import WorkerJobs
@@ -74,6 +75,7 @@ class Gate(Views):
     ) -> None:
         settings = Settings(config or configuration.Watched(None), view, usage)
         super().__init__(Runtime(store, settings), settings, view)
+        self._remote_clients: RemoteClients | None = None
 
     @classmethod
     def open(
@@ -333,6 +335,16 @@ class Gate(Views):
     def server(self) -> "ServerSettings":
         """What the configuration says of the server."""
         return self._settings.config.server
+
+    @property
+    def remote_clients(self) -> "RemoteClients":
+        """For a server: clients on other machines."""
+        if self._remote_clients is None:
+            from headgate.gate.remote_clients import RemoteClients
+
+            self._remote_clients = RemoteClients(self._transactor, self._runtime.registry)
+            self._runtime.attach(self._remote_clients)
+        return self._remote_clients
 
     @property
     def worker_jobs(self) -> "WorkerJobs":

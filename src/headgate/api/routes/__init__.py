@@ -2,11 +2,12 @@
 
 health   whether the server and its store answer
 looking  status, capacity, plan, queue
+remote   clients on other machines: members, tickets, leases
 """
 
 from fastapi import APIRouter
 
-from headgate.api.routes import health, looking
+from headgate.api.routes import health, looking, remote
 
-ROUTERS: tuple[APIRouter, ...] = (health.router, looking.router)
+ROUTERS: tuple[APIRouter, ...] = (health.router, looking.router, remote.router)
 """All of them. Who adds a module adds its router here."""
