@@ -11,6 +11,7 @@ async with gate.slot("anthropic/claude-opus-4-6", task="oracle-2") as lease:
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -45,7 +46,7 @@ from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals, rate_charges, upstream_state
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import WITHOUT_HOST
-from headgate.store import Store, open_store
+from headgate.store import Store, default_url, open_store
 
 if TYPE_CHECKING:
     from headgate.core.agents.find_profile import Profile
@@ -60,6 +61,10 @@ if TYPE_CHECKING:
     from headgate.gate.tokens import Tokens
     from headgate.gate.worker_jobs import WorkerJobs
     from headgate.ledger.transaction.request_rows import RequestRow, RequestSums
+
+
+_REMOTE = "headgate.remote.gate"
+"""Whose gates are gates, too: it is not known here, only where it is."""
 
 
 class Gate(Views):
@@ -85,12 +90,18 @@ class Gate(Views):
         config: str | Path | None = None,
         limits: Mapping[str, int] | None = None,
         usage: Mapping[str, Callable[[], object]] | None = None,
+        token: str | None = None,
+        fence: float | str | None = None,
     ) -> "Gate":
         """Open the gate of a store: by default the one that this person's programs share.
 
         `config` names a configuration file in place of the usual one. `limits` are this gate's own
         and beat all others, like HEADGATE_LIMITS. `usage` gives, for some pools, a function that
         tells what upstream counts: a number, or that and its limit; None if it cannot tell.
+
+        With the URL of a server, `http://…` or `https://…`, it is the gate of that server's store.
+        `token` is what `headgate token create` has shown there, HEADGATE_TOKEN by default. `fence`
+        is for how long the server may be out of reach before all work has to end here.
         """
         path = Path(config) if config is not None else configuration.find()
         text = os.environ.get("HEADGATE_LIMITS", "")
@@ -100,7 +111,11 @@ class Gate(Views):
             merged = {part.rpartition("=")[0]: part for part in f"{view},{own}".split(",") if part}
             view = parse_view(",".join(merged.values()))
         watched = configuration.Watched(path)
-        return cls(open_store(url), config=watched, view=view, usage=usage)
+        whole = url or default_url()
+        if whole.startswith(("http://", "https://")):
+            remote: Callable[..., Gate] = import_module(_REMOTE).RemoteGate
+            return remote(whole, token=token, fence=fence, config=watched, view=view)
+        return cls(open_store(whole), config=watched, view=view, usage=usage)
 
     def slot(
         self,
@@ -335,6 +350,14 @@ class Gate(Views):
     def server(self) -> "ServerSettings":
         """What the configuration says of the server."""
         return self._settings.config.server
+
+    def seen_by(self, view: str, mark: str) -> "Gate":
+        """The same gate for somebody elsewhere: with their HEADGATE_LIMITS, under their lease."""
+        from copy import copy
+
+        found = copy(self)
+        found._view, found._mark = view, mark  # noqa: SLF001 - it is one of us
+        return found
 
     @property
     def remote_clients(self) -> "RemoteClients":
