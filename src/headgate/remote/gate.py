@@ -4,6 +4,7 @@ Asking for seats goes by way of `slot` and `renewals`. All else is called there:
 the server's own gate, with the same values (`values`).
 """
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -103,6 +104,8 @@ class RemoteGate(Gate):
         and if it is a thread of this process, this process.
         """
         self._check_open()
+        if since is not None and not math.isfinite(since):
+            raise UsageError(f"bad since {since!r}: expected seconds since the epoch")
         request = {
             "key": parse_key(key) if key is not None else "",
             "task": parse_task(task),

@@ -12,12 +12,14 @@ margin. So all has ended here before its seats are given on:
     fence            the guardian kills what is left, and this process if it still holds anything
 """
 
+import atexit
 import os
 import socket
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -36,7 +38,7 @@ from headgate.errors import (
 )
 from headgate.gate.lease import Lease
 from headgate.gate.transactions.background_thread import start_without_signals
-from headgate.gate.transactions.deliver_outcomes import running_loop
+from headgate.gate.transactions.deliver_outcomes import call_safely, running_loop
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.remote import guardian
 from headgate.remote.guardian import now
@@ -54,6 +56,7 @@ _LEAD = Ms(10_000)
 _RELEASE = Seconds(3)
 _PAUSES = (0.05, 0.2, 0.5, 1.0)
 _GONE = "its client was silent for too long, so its seats were given on"
+_OPEN: "weakref.WeakSet[Renewals]" = weakref.WeakSet()
 _SILENT = "the server was not heard of for so long that its seats may be given on"
 
 
@@ -100,6 +103,7 @@ class Pending:
         self.on_wait = on_wait
         self.asked = time.monotonic()
         self.since = now()
+        self.waited = False
         self.said: object = None
 
 
@@ -137,6 +141,7 @@ class Renewals:
         self._wake = threading.Event()
         self._outbox: Outbox | None = None
         self.closed = False
+        _OPEN.add(self)
 
     def member(self) -> str:
         """The id of this client; it joins if it has not."""
@@ -216,12 +221,12 @@ class Renewals:
         with self._lock:
             one.id = found["id"]
             one.since = now()
-            if one.lease is not None:
-                pass  # the thread was faster
-            elif found["lease"] is not None:
+            if found["lease"] is None:
+                one.waited = True
+            elif one.lease is None:  # else the thread was faster
                 self._grant(one, found["lease"])
-            elif one.on_wait is not None and found["ticket"]["waiting"]:
-                self._spot(one, found["ticket"]["waiting"])
+        if one.lease is None and one.on_wait is not None and found["ticket"]["waiting"]:
+            call_safely(partial(self._spot, one, found["ticket"]["waiting"]))
         self._wake.set()
 
     def forget(self, one: Pending) -> None:
@@ -366,7 +371,7 @@ class Renewals:
             self._seen = found["seen"]
             told = self._take_in(found, sent)
         for do in told:
-            do()
+            call_safely(do)
         return True
 
     def _see_to_time(self) -> None:
@@ -462,7 +467,7 @@ class Renewals:
             task=row["task"],
             weight=one.request["weight"],
             mark=row["mark"],
-            waited=Seconds(time.monotonic() - one.asked),
+            waited=Seconds(time.monotonic() - one.asked if one.waited else 0.0),
         )
         lease.taken_at = now()
         self._leases[lease.id] = lease
@@ -539,3 +544,24 @@ class Renewals:
             assert self._guardian.stdin is not None  # noqa: S101 - it was asked for
             self._guardian.stdin.close()
             self._guardian.wait()
+
+    def abandon(self) -> None:
+        """Let go in a forked child: its parent goes on."""
+        self._lock = threading.RLock()
+        self.closed = True
+        self._outbox = self._guardian = None
+
+
+@atexit.register
+def _close_all() -> None:
+    for one in list(_OPEN):
+        one.close()
+
+
+def _after_fork() -> None:
+    for one in list(_OPEN):
+        one.abandon()
+    _OPEN.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)

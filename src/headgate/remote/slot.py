@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from headgate.core.display.snapshots import Waiting
@@ -11,7 +12,7 @@ from headgate.core.times import Seconds
 from headgate.errors import HeadgateError, UsageError, WaitTimeoutError
 from headgate.gate.lease import Lease
 from headgate.gate.slot_context import SlotContext
-from headgate.gate.transactions.deliver_outcomes import running_loop
+from headgate.gate.transactions.deliver_outcomes import call_in, running_loop
 from headgate.remote.lease import RemoteLease
 from headgate.remote.renewals import Pending, Renewals
 from headgate.remote.server import PATIENCE
@@ -54,7 +55,7 @@ class RemoteSlot(SlotContext):
 
         def tell(spot: Waiting) -> None:
             if on_wait is not None:
-                loop.call_soon_threadsafe(on_wait, spot)
+                call_in(loop, partial(on_wait, spot))
 
         waits = asyncio.ensure_future(
             asyncio.to_thread(self._ask_first, done, None if on_wait is None else tell)
@@ -79,9 +80,10 @@ class RemoteSlot(SlotContext):
         while True:
             outcome: asyncio.Future[None] = loop.create_future()
 
-            def told(_: Pending, outcome: "asyncio.Future[None]" = outcome) -> None:
+            def told(one: Pending, outcome: "asyncio.Future[None]" = outcome) -> None:
                 done.set()
-                loop.call_soon_threadsafe(_resolve, outcome)
+                if not call_in(loop, partial(_resolve, outcome)):
+                    self._renewals.forget(one)
 
             asked.told = told
             if not done.is_set() and asked.lease is None and asked.error is None:
