@@ -187,6 +187,7 @@ def _facts(facts: list[tuple[str, str]], pen: terminal.Pen) -> list[str]:
 _RUNS = {
     "running": "runs",
     "orphaned": "runs on without the headgate that started it",
+    "suspect": "is counted, but its client on another machine was not heard of lately",
     "cancelling": "is being cancelled",
 }
 

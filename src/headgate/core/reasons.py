@@ -28,6 +28,8 @@ WAITING = {
     "load_high": "The load of the machine is above its ceiling. Nothing starts there now.",
     "process_stopped": "It could start, but its process is stopped (Ctrl-Z, a paused container). "
     "It keeps its place, and starts when the process goes on.",
+    "client_silent": "It could start, but its client on another machine was not heard of for a "
+    "while. It keeps its place, and starts when the client is heard of again.",
     "no_worker": "No worker runs that could start the job. Start one with `headgate worker`.",
     "behind": "There is room, but others in the line come first.",
     "next": "Nothing keeps it any more. It is about to start.",

@@ -11,6 +11,7 @@ async with gate.slot("anthropic/claude-opus-4-6", task="oracle-2") as lease:
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -43,7 +44,7 @@ from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals, rate_charges, upstream_state
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import WITHOUT_HOST
-from headgate.store import Store, open_store
+from headgate.store import Store, default_url, open_store
 
 if TYPE_CHECKING:
     from headgate.config.project import Project
@@ -54,10 +55,15 @@ if TYPE_CHECKING:
     from headgate.core.answers.retry_after import RateHeaders
     from headgate.core.server_settings import ServerSettings
     from headgate.gate.notification_feed import NotificationFeed
+    from headgate.gate.remote_clients import RemoteClients
     from headgate.gate.submit_jobs import Jobs
     from headgate.gate.tokens import Tokens
     from headgate.gate.worker_jobs import WorkerJobs
     from headgate.ledger.transaction.request_rows import RequestRow, RequestSums
+
+
+_REMOTE = "headgate.remote.gate"
+"""Whose gates are gates, too: it is not known here, only where it is."""
 
 
 class Gate(PoolSettings):
@@ -75,6 +81,7 @@ class Gate(PoolSettings):
         super().__init__(Runtime(store, settings), settings, view)
         self.project: Project | None = None
         """The project that this gate was opened in, if that has a file of its own."""
+        self._remote_clients: RemoteClients | None = None
 
     @classmethod
     def open(
@@ -84,12 +91,18 @@ class Gate(PoolSettings):
         config: str | Path | None = None,
         limits: Mapping[str, int] | None = None,
         usage: Mapping[str, Callable[[], object]] | None = None,
+        token: str | None = None,
+        fence: float | str | None = None,
     ) -> "Gate":
         """Open the gate of a store: by default the one that this person's programs share.
 
         `config` names a configuration file in place of the usual one. `limits` are this gate's own
         and beat all others, like HEADGATE_LIMITS. `usage` gives, for some pools, a function that
         tells what upstream counts: a number, or that and its limit; None if it cannot tell.
+
+        With the URL of a server, `http://…` or `https://…`, it is the gate of that server's store.
+        `token` is what `headgate token create` has shown there, HEADGATE_TOKEN by default. `fence`
+        is for how long the server may be out of reach before all work has to end here.
         """
         path = Path(config) if config is not None else configuration.find()
         text = os.environ.get("HEADGATE_LIMITS", "")
@@ -102,7 +115,13 @@ class Gate(PoolSettings):
         project = project_here()
         if project is not None:
             view = with_project(view, project.limits)
-        gate = cls(open_store(url), config=watched, view=view, usage=usage)
+        whole = url or default_url()
+        gate: Gate
+        if whole.startswith(("http://", "https://")):
+            remote: Callable[..., Gate] = import_module(_REMOTE).RemoteGate
+            gate = remote(whole, token=token, fence=fence, config=watched, view=view)
+        else:
+            gate = cls(open_store(whole), config=watched, view=view, usage=usage)
         gate.project = project
         return gate
 
@@ -306,6 +325,24 @@ class Gate(PoolSettings):
     def server(self) -> "ServerSettings":
         """What the configuration says of the server."""
         return self._settings.config.server
+
+    def seen_by(self, view: str, mark: str) -> "Gate":
+        """The same gate for somebody elsewhere: with their HEADGATE_LIMITS, under their lease."""
+        from copy import copy
+
+        found = copy(self)
+        found._view, found._mark = view, mark  # noqa: SLF001 - it is one of us
+        return found
+
+    @property
+    def remote_clients(self) -> "RemoteClients":
+        """For a server: clients on other machines."""
+        if self._remote_clients is None:
+            from headgate.gate.remote_clients import RemoteClients
+
+            self._remote_clients = RemoteClients(self._transactor, self._runtime.registry)
+            self._runtime.attach(self._remote_clients)
+        return self._remote_clients
 
     @property
     def worker_jobs(self) -> "WorkerJobs":

@@ -378,6 +378,8 @@ _SENTENCES = {
     "outgrown": "{pool} was cut to a limit of {limit}, which {used} seats do not fit",
     "behind": "others are ahead in the line for {pool}{figures}",
     "no_worker": "no worker is there to start it (headgate worker)",
+    "client_silent": "its client was not heard of lately; it keeps its place, and starts when that "
+    "is heard of again",
     "process_stopped": "its process is stopped; it keeps its place, and starts when that goes on",
     "next": "it is about to be let in",
     "confirming": "{pool} waits for an answer before it lets in another one{figures}",
