@@ -71,7 +71,12 @@ def _run(meter: str) -> tuple[float, float]:
         assert run.stdout.readline()  # noqa: S101 - else it has failed
         took = time.perf_counter() - start
         runner = psutil.Process(run.pid)
-        beside = [one for one in runner.children() if "headgate.wire" in one.cmdline()]
+        time.sleep(0.3)  # its watchdog starts after the first answer
+        beside = [
+            one
+            for one in runner.children(recursive=True)
+            if "headgate.wire" in one.cmdline() or any("watchdog" in w for w in one.cmdline())
+        ]
         size = sum(one.memory_full_info().uss for one in (runner, *beside)) / 1e6
     finally:
         run.communicate(timeout=20)

@@ -1,7 +1,5 @@
 """`python -m headgate` is the command line."""
 
-import sys
+from headgate.cli import program
 
-from headgate.cli import main
-
-sys.exit(main())
+program()

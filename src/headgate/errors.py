@@ -8,6 +8,8 @@ HeadgateError
 ├── WaitTimeoutError      no seat within the time the caller gave
 ├── CancelledWorkError    someone cancelled this work, waiting or running
 ├── HoldExpiredError      the work held its seats longer than a pool's `max_hold`
+├── FencedError           a client on another machine was silent for so long that its work was ended
+├── ServerError           the server did not answer as it must, or not at all; nothing was granted
 ├── GateClosedError       the gate was closed, or carried over a fork
 ├── InternalError         headgate contradicts itself: a mistake in its own code
 └── StoreError            the store did not answer as it must; nothing was granted
@@ -62,6 +64,14 @@ class CancelledWorkError(HeadgateError):
 
 class HoldExpiredError(HeadgateError):
     """This work held its seats longer than its pool allows."""
+
+
+class FencedError(HeadgateError):
+    """This client was not heard of for so long that its seats were given on."""
+
+
+class ServerError(HeadgateError):
+    """The server of a remote gate did not answer as it must."""
 
 
 class GateClosedError(HeadgateError):

@@ -28,6 +28,7 @@ import pytest
 from tests.support import HEADGATE, LONG, Box, Program, end, gone, until
 
 SECONDS = float(os.environ.get("HEADGATE_CHAOS_SECONDS") or 12)
+LOOKS = SECONDS * 10
 OBSERVER = str(Path(__file__).with_name("observer.py"))
 SEATS = {"model": 3, "host": 5}
 WORKERS = {"model": 8, "other": 4}
@@ -35,7 +36,7 @@ WORKERS = {"model": 8, "other": 4}
 pytestmark = [
     pytest.mark.chaos,
     pytest.mark.usefixtures("steady"),
-    pytest.mark.timeout(SECONDS + 100),
+    pytest.mark.timeout(SECONDS * 4 + 100),
     pytest.mark.skipif(
         not Path("/proc/self/cmdline").exists(), reason="agents are counted in /proc"
     ),
@@ -173,6 +174,12 @@ def gaps(looks: list[dict[str, float]], kills: list[float]) -> list[float]:
     return found
 
 
+def _too_little(watch: Watch, zoo: Zoo, begun: float) -> bool:
+    """Whether a busy machine was too slow for anything to be seen; it gets four times as long."""
+    few = sum(look["at"] >= begun for look in watch.seen()) <= LOOKS or len(zoo.kills) <= SECONDS
+    return few and time.monotonic() - begun < SECONDS * 4
+
+
 def test_random_kills_never_break_a_limit_and_never_waste_a_seat(box: Box) -> None:
     """Never above the limits, full again within a second of each kill, nothing left at the end."""
     seed = int(os.environ.get("HEADGATE_CHAOS_SEED") or random.randrange(10**6))  # noqa: S311
@@ -190,7 +197,7 @@ def test_random_kills_never_break_a_limit_and_never_waste_a_seat(box: Box) -> No
         until(watch.full, within=40)
         begun = time.monotonic()
         probe.start()
-        while time.monotonic() - begun < SECONDS:
+        while time.monotonic() - begun < SECONDS or _too_little(watch, zoo, begun):
             zoo.harm()
             time.sleep(dice.uniform(0.05, 0.45))
         stop.set()
@@ -205,7 +212,7 @@ def test_random_kills_never_break_a_limit_and_never_waste_a_seat(box: Box) -> No
     times = [at for at, _ in zoo.kills]
     told = f"seed {seed}, {len(zoo.kills)} kills, {len(looks)} looks"
 
-    assert len(looks) > SECONDS * 10, told
+    assert len(looks) > LOOKS, told
     assert len(zoo.kills) > SECONDS, told
     assert max(look["model"] for look in looks) == SEATS["model"], told
     assert max(look["model"] + look["other"] for look in looks) == SEATS["host"], told

@@ -37,6 +37,7 @@ from tests.support import HEADGATE, STEADY, Program, until
 from tests.work.conftest import JobBox
 
 SECONDS = float(os.environ.get("HEADGATE_CHAOS_SECONDS") or 12)
+LOOKS = SECONDS * 5
 WAITERS = int(os.environ.get("HEADGATE_CHAOS_WAITERS") or (300 if SECONDS >= 100 else 20))
 JOBS = int(os.environ.get("HEADGATE_CHAOS_JOBS") or SECONDS * 15)
 BURST = 4.0 if SECONDS < 60 else 10.0
@@ -257,6 +258,12 @@ def nothing_is_left(box: JobBox, outsider: Outsider) -> None:
     assert (status["total_running"], status["total_waiting"]) == (0, 0)
 
 
+def _too_little(storm: KillStorm, begun: float) -> bool:
+    """Whether a busy machine was too slow for anything to be seen; it gets four times as long."""
+    few = len(storm.outsider.seen()) <= LOOKS or storm.harm.kills.total() <= SECONDS
+    return few and time.monotonic() - begun < SECONDS * 4
+
+
 def test_kill_storm(box: JobBox, record_property: Callable[[str, object], None]) -> None:
     """Never one above a cap; all seats are in use again after each burst; nothing is left."""
     storm = KillStorm(box)
@@ -264,7 +271,7 @@ def test_kill_storm(box: JobBox, record_property: Callable[[str, object], None])
         storm.until_full(within=60 + WAITERS)
         begun = time.monotonic()
         pause = begun + BURST
-        while time.monotonic() - begun < SECONDS:
+        while time.monotonic() - begun < SECONDS or _too_little(storm, begun):
             storm.step()
             time.sleep(storm.dice.uniform(0.02, 0.15))
             if time.monotonic() > pause:
@@ -288,7 +295,7 @@ def test_kill_storm(box: JobBox, record_property: Callable[[str, object], None])
     nothing_is_left(box, storm.outsider)
     looks = storm.outsider.seen()
     assert max(storm.recoveries) < RECOVERY, told
-    assert len(looks) > SECONDS * 5, told
+    assert len(looks) > LOOKS, told
     assert storm.harm.kills.total() > SECONDS, told
     for name, seats in SEATS.items():
         assert max(look[name] for look in looks) == seats, told

@@ -354,6 +354,7 @@ class Limits(NamedTuple):
     patience: int | None = 90_000
     stale_after: int | None = None
     max_runtime: int | None = None
+    message_stale_after: int | None = None
 
 
 class Jobs(NamedTuple):

@@ -320,7 +320,7 @@ def test_agents_outside_headgate_are_shown(box: Box) -> None:
     assert inside.line() == "up"
     said = until(lambda: found if "2 outside headgate" in (found := box.headgate("status")) else "")
     (row,) = (line for line in said.splitlines() if line.startswith("a "))
-    assert row.split()[1:4] == ["█▒▒░", "1/4", "1"]
+    assert row.split()[1:4] == ["█▒▒░", "3/4", "1"]
     found = next(
         row for row in json.loads(box.headgate("status", "--json"))["pools"] if row["pool"] == "a"
     )

@@ -295,7 +295,7 @@ def test_config_check_shows_what_follows(
     path = box.config('[pools.anthropic]\nlimit = 8\nmax_hold = "5m"\n')
     monkeypatch.setenv("HEADGATE_LIMITS", "openai=2")
     said = ask("config", "check")
-    check("config-check", said.out.replace(str(path), "PATH"))
+    check("config-check", said.out.replace(str(path), "PATH").replace(str(box.folder), "HOME"))
     assert said.code == 0
     assert said.err.startswith(f"headgate: warning: {path}:3: pools.anthropic.max_hold: ")
     found = json.loads(ask("config", "check", "--json").out)
@@ -318,7 +318,10 @@ def test_config_check_shows_what_pools_adapt_to(box: Box, ask: Ask) -> None:
         '[pools.claude]\nlimit = 2\nadapt = "off"\nobserve = [{ process = "(^|/)claude( |$)" }]\n'
     )
     said = ask("config", "check")
-    check("config-check-learning", said.out.replace(str(path), "PATH"))
+    check(
+        "config-check-learning",
+        said.out.replace(str(path), "PATH").replace(str(box.folder), "HOME"),
+    )
     found = {row["pool"]: row for row in json.loads(ask("config", "check", "--json").out)["pools"]}
     assert (found["umans"]["usage"], found["umans"]["source"]) == ("umans", "learned")
     assert found["claude"]["observe"] == ["(^|/)claude( |$)"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from headgate.cli import logs
+from headgate.work.read_output import start_of_last
 from tests.support import HEADGATE, STEADY, until
 from tests.work.conftest import JobBox
 
@@ -66,7 +67,7 @@ def test_the_last_lines(
     path.write_text(text)
     fd = os.open(path, os.O_RDONLY)
     try:
-        start = logs._start(fd, int(lines))
+        start = start_of_last(fd, int(lines))
         logs._copy(fd, start, logs._output())
     finally:
         os.close(fd)
@@ -87,9 +88,9 @@ def test_holes_are_left_out(tmp_path: Path, capfdbinary: pytest.CaptureFixture[b
         assert said.out.replace(b"b" * 4090 + b"\n", b"").split() == [b"first", b"second", b"third"]
         assert b"\0" not in said.out
         assert b"bytes are left out here" in said.err
-        logs._copy(fd, logs._start(fd, 1), logs._output())
+        logs._copy(fd, start_of_last(fd, 1), logs._output())
         assert capfdbinary.readouterr() == (b"third\n", b"")
-        assert logs._start(fd, 10) == 0
+        assert start_of_last(fd, 10) == 0
     finally:
         os.close(fd)
 

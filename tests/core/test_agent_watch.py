@@ -541,6 +541,7 @@ def test_no_input_of_a_tool_is_kept() -> None:
         max_tool_calls=st.none() | st.integers(1, 3),
         same_tool_calls=st.none() | st.integers(2, 3),
         park=st.booleans(),
+        message_stale_after=st.none() | st.integers(1, 100_000),
     ),
 )
 def test_whatever_is_fed_the_watch_keeps_its_word(
@@ -585,7 +586,8 @@ def test_whatever_is_fed_the_watch_keeps_its_word(
             RunLimits(max_runtime=Ms(300_000)),
             "max_runtime: agents run for hours, and are ended after 5m",
         ),
-        (RunLimits(max_runtime=Ms(1_800_000)), ""),
+        (RunLimits(max_runtime=Ms(1_800_000)), "max_runtime: agents run for hours"),
+        (RunLimits(max_runtime=Ms(1_860_000)), ""),
         (RunLimits(max_tool_calls=200), "max_tool_calls: 200 tool calls are about 9m of work"),
         (RunLimits(max_tool_calls=1_000), ""),
         (RunLimits(same_tool_calls=2), "same_tool_calls: 2 tool calls are soon made"),

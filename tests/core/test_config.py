@@ -346,7 +346,7 @@ def test_ordinary_values_are_not_warned_of() -> None:
     [pools.umans]
     limit = 1000
     cooldown = "5m"
-    max_hold = "30m"
+    max_hold = "31m"
     reserve = { interactive = 999 }
     [run]
     grace = 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headgate.config import GRACE, Config, load
 from headgate.config.check import parse
 from headgate.config.error_text import hide, key_like
-from headgate.core.admission.pools import Declared, UsageSource
+from headgate.core.admission.pools import AGENTS, Declared, UsageSource
 from headgate.core.answers.answer_rules import Rule
 from headgate.core.times import Ms
 from headgate.errors import ConfigError
@@ -838,3 +838,20 @@ def test_any_tables_parse_or_are_a_config_error(tables: list[str]) -> None:
 def test_hiding_never_fails_and_is_final(text: str) -> None:
     """To hide what is hidden changes nothing."""
     assert hide(hide(text)) == hide(text)
+
+
+def test_one_word_observes_all_known_agents() -> None:
+    """Alone, or among patterns of one's own; no pattern can be taken for it."""
+    for said in ('"agents"', '["agents"]', '["agents", { process = "(^|/)robo( |$)" }]'):
+        (found,) = parse(f"[pools.a]\nobserve = {said}\n", "c.toml").pools.values()
+        assert found.observe is not None
+        assert found.observe[0] == AGENTS
+    for said in (
+        '"all"',
+        '[["agents"]]',
+        "3",
+        '{ process = "*agents" }',
+        '[{ process = "*agents" }]',
+    ):
+        with pytest.raises(ConfigError):
+            parse(f"[pools.a]\nobserve = {said}\n", "c.toml")

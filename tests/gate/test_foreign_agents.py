@@ -11,7 +11,10 @@ from uuid import uuid4
 import psutil
 import pytest
 
+from headgate.config import load
+from headgate.core.admission.pools import AGENTS
 from headgate.gate.host.foreign_agents import _LONGEST, Ours, count, is_headgate
+from headgate.gate.host.known_agents import key_of_agents
 from headgate.gate.liveness.process_marks import MARK
 from tests.support import HEADGATE, Box, Program, end, gone, until
 
@@ -65,6 +68,25 @@ def test_six_agents_as_in_the_seed(field: Field, tmp_path: Path) -> None:
     for left in (5, 4, 3, 2, 1, 0):
         end(field.box.pids[left])
         field.is_soon(left)
+
+
+def test_known_agents_are_counted_with_one_word(field: Field) -> None:
+    """In the pools of their models, and in `host`; what only looks like one is none."""
+    key_of = key_of_agents(load(None))
+    own, others = field.model, field.model.replace("anthropic", "openai")
+    pools = dict.fromkeys((own, others, "host"), (AGENTS,))
+    started = [
+        field.agent,
+        f"exec -a claude sh -c 'sleep 600; true' --model {own.partition('/')[2]}",
+        f"exec -a 'claude mcp serve --model {own.partition('/')[2]}' sleep 600",
+        f"exec -a 'vi notes about opencode -m {own}' sleep 600",
+        f"exec -a 'opencode run -m {others}' sleep 600",
+    ]
+    program = field.bash("".join(f"({one} & echo $!)\n" for one in started))
+    field.box.pids += [int(program.line()) for _ in started]
+    until(lambda: count(pools, Ours(), key_of) | {"host": 0} == {own: 2, others: 1, "host": 0})
+    assert count(pools, Ours(), key_of)["host"] >= 3
+    assert count(pools, Ours()) == {own: 0, others: 0, "host": 0}
 
 
 def test_several_pools_and_patterns(field: Field) -> None:
@@ -398,3 +420,15 @@ def test_long_command_lines(field: Field) -> None:
 def test_what_headgate_looks_like(argv: str, own: bool) -> None:  # noqa: FBT001
     """By the program that is run, not by words among its arguments."""
     assert is_headgate(argv.split()) is own
+
+
+def test_outside_agents_are_within_the_figure(field: Field) -> None:
+    """With `observe = "agents"` they are part of what is in use, and take what is free."""
+    field.box.config(f'[pools."{field.model}"]\nlimit = 3\nobserve = "agents"\n')
+    program = field.bash(f"({field.agent} & echo $!); ({field.agent} & echo $!)")
+    field.box.pids += [int(program.line()) for _ in range(2)]
+    with field.box.gate() as gate, gate.slot(field.model):
+        shown = until(lambda: said if "3/3" in (said := field.box.headgate("status")) else "")
+        assert "2 outside headgate" in shown
+        capacity = gate.capacity(field.model)
+        assert capacity.free == 0

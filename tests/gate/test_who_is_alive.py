@@ -21,6 +21,7 @@ from headgate.core.times import Ms
 from headgate.gate.liveness.local_members import LocalRegistry
 from headgate.gate.liveness.member_pipes import PipeRegistry
 from headgate.gate.liveness.process_marks import MARK
+from headgate.ledger.transaction.remote_rows import MACHINE, PREFIX
 from headgate.ledger.transaction.rows import Liveness, Member
 from headgate.sim.simulated_liveness import SimulatedLiveness
 from headgate.store.machine_and_clock import machine_id, pid_space, process_start
@@ -54,6 +55,8 @@ ANSWERS = {
     "lives, but other pipes are in place of its own": THERE,
     "lives, is of an older version, and its pipes were removed": THERE,
     "is out of sight, and its pipes were removed": THERE,
+    "is on another machine": THERE,
+    "is on another machine, and its files were removed": THERE,
     "has ended, and its pipes were removed": GONE,
     "has ended, files are in place of its pipes": GONE,
     "has ended, its pipes were removed, and another has its number": GONE,
@@ -69,11 +72,14 @@ ANSWERS = {
 
 HOME = "a store in memory has no programs and no pipes: its members are gates of this process"
 NO_FILES = "it has no files that could be removed"
+STORE_SAYS = "the store says that of a client on another machine, and it is not asked"
 WITH_FILES = [each for each in ANSWERS if "removed" in each or "in place" in each]
 CANNOT = {
     ("home", "left a program with its pipe"): HOME,
     ("home", "left a program with its mark only"): HOME,
     **{("home", each): HOME for each in WITH_FILES},
+    ("home", "is on another machine"): STORE_SAYS,
+    ("simulated", "is on another machine"): STORE_SAYS,
     ("simulated", "oneself"): "it is nobody itself: it answers for a whole world",
     **{("simulated", each): NO_FILES for each in WITH_FILES},
 }
@@ -144,6 +150,8 @@ class FolderStage:
             return row(STRANGERS[situation]), []
         if situation == "oneself":
             return row(self.liveness.me, os.getpid()), []
+        if "another machine" in situation:
+            return self._on_another_machine(situation)
         program = "mark" if "its mark" in situation else "pipe" if "a program" in situation else ""
         mark = f"{os.urandom(4).hex()}.1"
         process, id = self._join(program or "nothing", mark)
@@ -161,6 +169,16 @@ class FolderStage:
             member = member._replace(pid=self._join("nothing", mark)[0].pid)
         self._spoil([self.folder / f"{id}.{kind}" for kind in ("life", "wake")], situation)
         return member, [mark]
+
+    def _on_another_machine(self, situation: str) -> tuple[Member, list[str]]:
+        """A client that some server has joined for, which is gone."""
+        id = f"{PREFIX}{os.urandom(4).hex()}"
+        self.liveness.announce(id)
+        assert self.liveness.is_announced(id)
+        self.liveness.wake(id)
+        self._spoil([self.folder / f"{id}.{kind}" for kind in ("life", "wake")], situation)
+        assert self.liveness.is_announced(id) is ("removed" not in situation)
+        return Member(id, MACHINE, 0, "", Ms(0)), []
 
     def stop(self, member: Member) -> None:
         """Stop a member's process."""

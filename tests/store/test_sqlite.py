@@ -851,10 +851,12 @@ def test_a_file_without_permission_is_a_clear_error(
 SMALL = {
     *("lane", "rest", "member", "m", "process", "pool", "note", "sequence", "history", "lease"),
     "token",
+    "remote_member",
 }
 """Tables that grow with pools, seats and processes, and not with those who wait."""
 GROWING = {
     "ticket",
+    "remote_request",
     "stretch",
     "event",
     "job",

@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from headgate.wire import watchdog
 from tests.agents.stage import Provider
-from tests.support import HEADGATE, Program
+from tests.support import HEADGATE, Box, Program
 from tests.work.conftest import JobBox
 
 KEY = "anthropic/claude-opus-4-6"
@@ -83,6 +84,15 @@ def metered(box: JobBox, *words: str) -> tuple[Provider, Asker]:
 
 def wires(box: JobBox) -> dict[int, list[str]]:
     """The processes that are wires of this box's store."""
+    return _processes(box, "headgate.wire")
+
+
+def watchdogs(box: Box) -> dict[int, list[str]]:
+    """The processes that would start them again."""
+    return _processes(box, str(Path(watchdog.__file__)))
+
+
+def _processes(box: Box, name: str) -> dict[int, list[str]]:
     found = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -90,9 +100,6 @@ def wires(box: JobBox) -> dict[int, list[str]]:
                 words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
             except OSError:
                 continue
-            if (
-                "headgate.wire" in words
-                and str(box.folder) in words[words.index("headgate.wire") + 1]
-            ):
+            if name in words and str(box.folder) in words[words.index(name) + 1]:
                 found[int(folder.name)] = words
     return found

@@ -10,10 +10,10 @@ from headgate.core.agents.run_limits import RunLimits
 from headgate.core.times import Ms
 from headgate.wire.exchange import WireExchange
 from headgate.wire.exchange_owner import ExchangeRecord
+from headgate.wire.hear_wire import hear_wire
 from headgate.wire.order import WireOrder
 from headgate.wire.policy import WirePolicy
 from headgate.wire.supervise import Wire
-from headgate.work.start_program import hear_wire
 from tests.support import Box
 
 OPUS = "anthropic/claude-opus-4-6"

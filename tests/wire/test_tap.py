@@ -17,6 +17,7 @@ from headgate.wire.plan_meter import plan_for
 from headgate.wire.supervise import Wire, take_over
 from tests.support import HEADGATE, Box, until
 from tests.wire.outside import Outside
+from tests.wire.stage import watchdogs
 from tests.wire.tapped import ASK, ELSEWHERE, KEY, Told, files, prepare, wire_process
 
 pytestmark = pytest.mark.skipif(
@@ -149,11 +150,23 @@ def test_it_goes_on_after_its_process_was_killed(box: Box, outside: Outside, tol
     assert (again["status"], again["serial"]) == (200, first["serial"])
 
 
+def test_its_watchdog_has_the_key_too(box: Box, outside: Outside, told: Told) -> None:
+    """If its runner and its process are killed together, the same certificate is shown."""
+    first = told.ask(ASK)
+    until(lambda: watchdogs(box))
+    killed = wire_process(box)
+    os.kill(killed, signal.SIGKILL)
+    told.program.kill()
+    wire_process(box, but=killed)
+    again = told.ask(ASK)
+    assert (again["status"], again["serial"]) == (200, first["serial"])
+
+
 @pytest.mark.parametrize("meter", ["wire", "requests"])
 def test_a_runner_that_takes_over_is_handed_the_key(
     box: Box, outside: Outside, agent: str, meter: str
 ) -> None:
-    """It can start the process again. If both are gone, what needs no seat passes closed."""
+    """It can start the process again. If all are gone, what needs no seat passes closed."""
     told, wire = _started(box, outside, agent, meter)
     first = told.ask(ASK)
     other = take_over(wire.folder)
@@ -164,7 +177,9 @@ def test_a_runner_that_takes_over_is_handed_the_key(
     other.news()
     assert told.ask(ASK)["serial"] == first["serial"]
     other.leave()
-    os.kill(other.pid, signal.SIGKILL)
+    until(lambda: watchdogs(box))
+    for pid in (*watchdogs(box), other.pid):
+        os.kill(pid, signal.SIGKILL)
     os.waitpid(other.pid, 0)
     third = take_over(wire.folder)
     assert third is not None

@@ -9,6 +9,12 @@ from tests.work.scene import LIVE, Scene
 BUDGETS = [
     (("--stale-after", "500ms"), ("--silent",), "stale", "stale_after is 500ms"),
     (("--stale-after", "500ms"), ("--requests", "3", "--silent-after", "1"), "stale", "it wrote"),
+    (
+        ("--message-stale-after", "500ms"),
+        ("--requests", "3", "--silent-after", "1"),
+        "message_stale",
+        "no message and called no tool",
+    ),
     (("--max-runtime", "500ms"), ("--tool-loop", "--pause", "0.1"), "max_runtime", "it ran for"),
     (
         ("--max-tool-calls", "5", "--same-tool-calls", "off"),

@@ -1,5 +1,6 @@
 """An agent that can resume goes on with its session after any try that was not its own failure."""
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -91,6 +92,23 @@ def test_after_all_of_it_was_killed(kind: Kind, box: JobBox) -> None:
     assert box.job(id)["attempt_list"][0]["code"] == "lost"
     (done,) = scene.done()
     assert (done.starts, done.steps) == ([False, True], [1, 2, 3, 4])
+
+
+def test_text_is_given_a_session(box: JobBox) -> None:
+    """What never tells its session goes on with one of ours, if its version takes one."""
+    scene = Scene(box)
+    kind = scene.cast("claude-text", "--requests", "8", "--pause", "0.4")
+    package = {"name": "@anthropic-ai/claude-code", "version": "2.1.325"}
+    (scene.bin / "package.json").write_text(json.dumps(package))
+    box.worker()
+    id = scene.submit(kind, "--max-runtime", "2s", "--retries", "20", "--attempts", "30")
+    box.until_state(id, "done", within=60)
+    job = box.job(id)
+    assert (job["attempt_list"][0]["code"], job["given_session"]) == ("max_runtime", True)
+    assert "(given by headgate" in box.headgate("why", str(id))
+    (done,) = scene.done()
+    assert (done.session, done.starts[:2]) == (job["session"], [False, True])
+    assert done.steps == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 @pytest.mark.parametrize("words", [("--same-tool-calls", "4"), ()])

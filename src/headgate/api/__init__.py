@@ -16,6 +16,7 @@ schemas      the shapes of docs/json.md, for the OpenAPI
 routes       the routes under /v1, one module for each kind of thing
 concurrency  the contract under /concurrency
 docs_page    the interactive page
+remote_schemas  the shapes of clients on other machines
 app          all routes, put together
 places       where to listen, and whether that is safe
 logs         lines for people, or JSON

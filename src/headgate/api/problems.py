@@ -15,6 +15,7 @@ from headgate.core.printable_text import printable
 from headgate.errors import (
     CancelledWorkError,
     ConfigError,
+    FencedError,
     GateClosedError,
     HeadgateError,
     HoldExpiredError,
@@ -53,6 +54,7 @@ KINDS = {
     "too_heavy": Kind(409, "A pool can never hold so many seats"),
     "cancelled": Kind(409, "The work was cancelled"),
     "hold_expired": Kind(409, "The work held its seats for too long"),
+    "fenced": Kind(410, "The client was silent for too long, or has left"),
     "too_large": Kind(413, "The body is too large"),
     "unsupported_media_type": Kind(415, "The body has to be application/json"),
     "invalid_request": Kind(422, "Something in the request is not as it has to be"),
@@ -76,6 +78,7 @@ _ERRORS: tuple[tuple[type[HeadgateError], str], ...] = (
     (WaitTimeoutError, "wait_timeout"),
     (CancelledWorkError, "cancelled"),
     (HoldExpiredError, "hold_expired"),
+    (FencedError, "fenced"),
     (GateClosedError, "draining"),
     (StoreFullError, "store_full"),
     (StoreError, "store"),

@@ -6,14 +6,22 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from headgate.cli.shared.open_gate import open_gate, say, warn_of_slips
-from headgate.cli.shared.options import add_about, add_grace, add_meter, add_queue_timeout
+from headgate.cli.shared.options import (
+    add_about,
+    add_grace,
+    add_meter,
+    add_queue_timeout,
+    add_run_limits,
+)
 from headgate.cli.shared.progress import Progress
 from headgate.core.quantities import parse_duration, shown
 from headgate.core.times import Seconds, seconds
 from headgate.errors import CancelledWorkError, HeadgateError, UsageError
 
 if TYPE_CHECKING:
+    from headgate.core.agents.run_limits import RunLimits
     from headgate.gate.lease import Lease
+    from headgate.wire.point_agent import WirePlan
 
 _LONG_AGO = Seconds(100_000_000)
 
@@ -36,6 +44,7 @@ def arguments(parser: ArgumentParser) -> None:
     add_grace(parser)
     add_meter(parser)
     add_queue_timeout(parser)
+    add_run_limits(parser, same="off")
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing while waiting")
     parser.add_argument(
         "command", nargs=REMAINDER, metavar="CMD", help="the program and its arguments"
@@ -71,6 +80,7 @@ def run(args: Namespace) -> int:
         timeout=0 if args.no_wait else args.wait,
         grace=grace,
         plan=plan if plan.worth_telling else None,
+        limits=_limits(args, plan),
         queue_timeout=queue_timeout(args.queue_timeout, os.environ),
     )
 
@@ -104,6 +114,16 @@ def run(args: Namespace) -> int:
     sys.stdout.flush()
     gate.close()
     return code
+
+
+def _limits(args: Namespace, plan: "WirePlan") -> "RunLimits | None":
+    """When it is ended, whatever it does; None if nothing is said of that."""
+    said = (args.stale_after, args.message_stale_after, args.max_runtime, args.max_tool_calls)
+    if not any(said) and not args.same_tool_calls:
+        return None
+    from headgate.cli.shared.run_limits import read_run_limits
+
+    return read_run_limits(args, plan)
 
 
 def _since(text: str | None) -> Seconds | None:

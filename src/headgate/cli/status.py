@@ -15,6 +15,7 @@ SOURCES = {
     "hand": "set by hand",
     "learned": "learned",
     "environment": "HEADGATE_LIMITS",
+    "project": "headgate.toml",
     "none": "",
 }
 """Where a limit comes from, in the words of people."""
@@ -142,7 +143,8 @@ def rates(pool: PoolStatus) -> list[str]:
 
 
 def _row(pool: PoolStatus, at: Seconds, pen: terminal.Pen) -> tuple[terminal.Cell, ...]:
-    used = f"{pool.in_use}" if pool.limit is None else f"{pool.in_use}/{pool.limit}"
+    taken = pool.in_use + pool.foreign
+    used = f"{taken}" if pool.limit is None else f"{taken}/{pool.limit}"
     return (
         pool.pool,
         terminal.bar(pool.limit, pool.in_use, _taken_besides(pool), pen),

@@ -108,7 +108,8 @@ def _of_job(job: JobStatus, pen: terminal.Pen, metered: Metered | None = None) -
 def _session(job: JobStatus) -> list[tuple[str, str]]:
     """What is kept of a job from one attempt to the next."""
     times = "once" if job.parks == 1 else f"{job.parks} times"
-    return [("session", job.session), ("parked", times if job.parks else "")]
+    given = " (given by headgate, since its text does not tell one)" if job.given_session else ""
+    return [("session", job.session + given), ("parked", times if job.parks else "")]
 
 
 def _runs(runs: tuple[AttemptStatus, ...], pen: terminal.Pen) -> list[str]:
@@ -186,6 +187,7 @@ def _facts(facts: list[tuple[str, str]], pen: terminal.Pen) -> list[str]:
 _RUNS = {
     "running": "runs",
     "orphaned": "runs on without the headgate that started it",
+    "suspect": "is counted, but its client on another machine was not heard of lately",
     "cancelling": "is being cancelled",
 }
 

@@ -13,6 +13,7 @@ notify          where notifications go
 usage           where upstream's own count is read
 server          where the server listens, and whom it answers
 jobs            when agents are ended, and what becomes of their jobs
+project         a project's own file: what it may say, and who trusts it
 profiles        what is known about kinds of agents, built in or told by the user
 profile_fields  what such a table can have in it
 key_descriptions  all keys, for the reference page
@@ -21,7 +22,16 @@ error_text      how that is put, and what is hidden of it
 template        the file that `headgate init` writes
 """
 
-from headgate.config.file import Defaults, Watched, default_path, find, load
+from headgate.config.file import Defaults, Watched, default_path, find, find_project, load
 from headgate.config.parsed_config import GRACE, Config
 
-__all__ = ["GRACE", "Config", "Defaults", "Watched", "default_path", "find", "load"]
+__all__ = [
+    "GRACE",
+    "Config",
+    "Defaults",
+    "Watched",
+    "default_path",
+    "find",
+    "find_project",
+    "load",
+]

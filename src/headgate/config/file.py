@@ -41,6 +41,22 @@ def find() -> Path | None:
     return None
 
 
+PROJECT_FILE = "headgate.toml"
+
+
+def find_project(folder: str) -> Path | None:
+    """The file of the project that a folder is in: the nearest one up the tree."""
+    while folder.startswith("/"):
+        path = os.path.join(folder, PROJECT_FILE)  # noqa: PTH118 - in each command, so no Path
+        if os.path.isfile(path):  # noqa: PTH113
+            return Path(path)
+        above = os.path.dirname(folder)  # noqa: PTH120
+        if above == folder:
+            break
+        folder = above
+    return None
+
+
 def load(path: Path | None) -> Config:
     """Read and check a file; None stands for no file, which leaves the defaults."""
     if path is None:

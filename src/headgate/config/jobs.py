@@ -67,6 +67,13 @@ FIELDS: Fields = {
         '"off"',
         "An agent that writes nothing for so long is ended.",
     ),
+    "message_stale_after": Field(
+        _or("off", _time),
+        f'{_TIME}, or "off"',
+        '"off"',
+        "An agent that sends no message and calls no tool for so long is ended, however much else "
+        "it writes.",
+    ),
     "max_runtime": Field(
         _or("off", _time), f'{_TIME}, or "off"', '"off"', "An agent that runs for so long is ended."
     ),

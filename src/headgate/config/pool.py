@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from headgate.config.error_text import Place, shown
 from headgate.config.pool_fields import (
+    AGENTS_WORD,
     FIELDS,
     HOST_FIELDS,
     OBSERVE,
@@ -13,7 +14,7 @@ from headgate.config.pool_fields import (
     finds,
 )
 from headgate.config.problems import OF_HOST, UPSTREAM, Notes, each_table, read_table
-from headgate.core.admission.pools import AUTO, LEARN, UNLIMITED, Declared, UsageSource
+from headgate.core.admission.pools import AGENTS, AUTO, LEARN, UNLIMITED, Declared, UsageSource
 from headgate.core.quantities import show_duration
 from headgate.core.times import NO_TIME
 
@@ -77,7 +78,7 @@ def judge_pool(
         notes.wrong((*place, at), f'{text}; give limit a number, or adapt "{LEARN}"')
     _judge_seats(notes, place, pool, limit, learns=said in {LEARN, AUTO})
     hold, spacing = pool.max_hold, pool.spacing or NO_TIME
-    if hold and hold < 1_800_000:
+    if hold and hold <= 1_800_000:
         text = f"agents run for hours, and are ended after {show_duration(hold)}; 12h is safer"
         notes.warn((*place, "max_hold"), text)
     if spacing > 300_000:
@@ -120,8 +121,12 @@ def _read_usage(notes: Notes, place: Place, table: Mapping[str, object]) -> Usag
 
 
 def _read_observe(notes: Notes, place: Place, found: object) -> tuple[str, ...]:
-    patterns = []
-    for here, entry in each_table(notes, place, found, _MOST_OBSERVED, OBSERVED):
+    entries = found if isinstance(found, list) else [found]
+    patterns = [AGENTS for entry in entries if entry == AGENTS_WORD][:1]
+    others: object = found
+    if patterns:
+        others = [entry for entry in entries if entry != AGENTS_WORD]
+    for here, entry in each_table(notes, place, others, _MOST_OBSERVED, OBSERVED):
         for pattern in read_table(notes, here, entry, OBSERVE).values():
             patterns.append(pattern)
             if any(finds(pattern)):

@@ -21,6 +21,7 @@ from headgate.core.times import NO_TIME, Ms
 from headgate.core.user_patterns import user_pattern
 from headgate.errors import UsageError
 
+AGENTS_WORD = "agents"
 OBSERVED = '{ process = "(^|/)claude( |$)" }'
 _ANY_LETTER = ("a", "/", "0")
 
@@ -131,9 +132,10 @@ _ALL: Fields = {
     "usage": Field(None, "a table", text="Where upstream's own count is read."),
     "observe": Field(
         None,
-        f"a list of tables, as in [{OBSERVED}]",
+        f'"{AGENTS_WORD}", or a list of tables, as in [{OBSERVED}]',
         "[]",
-        "Agents that headgate did not start but that take seats, by their command lines.",
+        f'Agents that headgate did not start but that take seats: "{AGENTS_WORD}" are those of '
+        "known agents that use this pool, others are known by their command lines.",
     ),
     "rpm": Field(_rate, _RATE, text="How many requests may start in a minute."),
     "tpm": Field(_rate, _RATE, text="How many tokens may be used in a minute."),

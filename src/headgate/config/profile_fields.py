@@ -166,6 +166,18 @@ FIELDS: Fields = {
     "session_options": Field(
         _options, _OPTIONS, text="Options that give a new session its id, by which it is resumed."
     ),
+    "given_since": Field(
+        spelled(r"(\d{1,9}\.\d{1,9}(\.\d{1,9})?)?", 30),
+        'a version, as in "2.0.0", or ""',
+        text="From which version on a run that writes text gets an id of ours for its session, "
+        "with the first of session_options, so that it can be resumed. Without this it gets none.",
+    ),
+    "no_session": Field(
+        _several(pattern),
+        _PATTERNS,
+        text="Patterns for lines with which it ends because the session that it was to go on with "
+        "is not there. Then it is started anew at once.",
+    ),
     "resume": Field(
         _words,
         'a list of arguments, as in ["--resume", "{session}"]',
@@ -211,6 +223,12 @@ FIELDS: Fields = {
         _words,
         'a list of kinds of events, as in ["assistant", "tool_*"]',
         text="Kinds of events that mean that work goes on.",
+    ),
+    "messages": Field(
+        _words,
+        'a list of kinds of events, as in ["assistant"]',
+        text="Kinds of events that are a message of its own, for message_stale_after; those of "
+        "progress if left out.",
     ),
     "finished": Field(
         _words,

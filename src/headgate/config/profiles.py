@@ -108,9 +108,14 @@ def _merged(name: str, said: Said) -> Profile:
     for field, value in fields.items():
         if isinstance(value, dict):
             fields[field] = {**getattr(base, field), **value}
-    own = not fields.keys().isdisjoint({"session_line", "retries", "asks"})
+    own = not fields.keys().isdisjoint({"session_line", "retries", "asks", "no_session"})
     profile = profile._replace(**fields, builtin=base.builtin and not own)
     return profile._replace(programs=tuple(map(str.lower, profile.programs)))
+
+
+def builtin_programs() -> frozenset[str]:
+    """The programs that are known to everybody."""
+    return frozenset(program for name in BUILTIN for program in _builtin(name).programs)
 
 
 @cache

@@ -29,8 +29,9 @@ TEMPLATE = """\
 #spacing = "0s"       # at least this long between two starts
 #max_hold = "off"     # end work that holds its seats longer than this; "12h" ends what hangs
 #reserve = {}         # seats for one class of work, as in { interactive = 1 }; normal, background
-#observe = []         # agents that headgate did not start but that take seats, by command line,
-                      # as in [{ process = "(^|/)claude( |$)" }]; a regular expression
+#observe = []         # agents that headgate did not start but that take seats: "agents" are the
+                      # known ones, others are told by command line, with a regular expression,
+                      # as in [{ process = "(^|/)robo( |$)" }]
 
 # Some settings have no default. host takes none of them:
 # rpm = 50            # requests a minute
@@ -74,6 +75,7 @@ TEMPLATE = """\
 #park = true          # refused by upstream and no progress: end the agent, go on with it later
 #patience = "90s"     # how long after a refusal it may try to help itself
 #stale_after = "off"  # end it if it writes nothing for so long
+#message_stale_after = "off"  # end it if it sends no message and calls no tool for so long
 #max_runtime = "off"
 #max_tool_calls = "off"
 #same_tool_calls = 100           # end it after so many equal tool calls in a row

@@ -5,9 +5,15 @@ for variables that are missing here.
 """
 
 SETTINGS = {
-    "HEADGATE_STORE": "Where the line is kept, as in `sqlite:///path/to/file`; `--store` beats it. "
+    "HEADGATE_STORE": "Where the line is kept, as in `sqlite:///path/to/file`; or the server that "
+    "has it, as in `https://gate.example:7433`. `--store` beats it. "
     "`?shared=true` at its end trusts all users who can write the file. "
     "Programs of jobs find the store of their job in it.",
+    "HEADGATE_TOKEN": "What a server is shown that is on another machine or another user's "
+    "(`headgate token create`).",
+    "HEADGATE_TOKEN_FILE": "A file that holds it, if `HEADGATE_TOKEN` is not set.",
+    "HEADGATE_FENCE": "For how long a server may be out of reach before the work of this client "
+    "has to end, as in `10m`; `never` for work that goes on.",
     "HEADGATE_CONFIG": "The configuration file, which must exist; `--config` beats it.",
     "HEADGATE_LIMITS": "Limits that beat all others for what is started from here, "
     'as in `"host=5,anthropic/claude-opus-*=4"`.',

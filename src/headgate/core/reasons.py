@@ -28,6 +28,8 @@ WAITING = {
     "load_high": "The load of the machine is above its ceiling. Nothing starts there now.",
     "process_stopped": "It could start, but its process is stopped (Ctrl-Z, a paused container). "
     "It keeps its place, and starts when the process goes on.",
+    "client_silent": "It could start, but its client on another machine was not heard of for a "
+    "while. It keeps its place, and starts when the client is heard of again.",
     "no_worker": "No worker runs that could start the job. Start one with `headgate worker`.",
     "behind": "There is room, but others in the line come first.",
     "next": "Nothing keeps it any more. It is about to start.",
@@ -59,6 +61,8 @@ ENDS = {
     "relieved": "Memory was nearly gone, so the program was ended to make room (`relieve`). "
     "The job is parked, and tried again while it has attempts left.",
     "stale": "The program was ended: it wrote nothing for `stale_after`.",
+    "message_stale": "The program was ended: it sent no message and called no tool for "
+    "`message_stale_after`.",
     "max_runtime": "The program was ended: it ran for longer than `max_runtime`.",
     "max_hold": "The program was ended: it held its seats for longer than a pool's `max_hold`.",
     "tool_calls": "The program was ended: it made more tool calls than `max_tool_calls`.",

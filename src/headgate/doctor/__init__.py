@@ -3,6 +3,7 @@
 examine            runs every check, in groups
 finding            what a check says
 facts              what the checks are about: the settings, the store, what was seen so far
+files              where files with a say are looked for, and which are there
 settings           the configuration and the environment
 limit_sources      each pool's limit, and where it comes from
 overlapping_pools  pools that never limit anything, or match nothing

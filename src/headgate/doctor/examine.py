@@ -1,10 +1,13 @@
 """Runs all checks, family by family."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
+from headgate.core.admission.setting_precedence import with_project
 from headgate.core.named_tuple import NamedTuple
 from headgate.doctor import (
     deadlocks,
+    files,
     limit_sources,
     machine,
     meters,
@@ -17,7 +20,9 @@ from headgate.doctor import (
 )
 from headgate.doctor.facts import Facts, gather
 from headgate.doctor.finding import PROBLEM, Finding, warning
-from headgate.store.locate import default_url
+from headgate.errors import ConfigError
+from headgate.gate.project_here import project_here
+from headgate.store.locate import as_url, default_url
 
 Check = Callable[[Facts], Iterable[Finding]]
 _CHECKS: tuple[tuple[str, tuple[Check, ...]], ...] = (
@@ -60,9 +65,15 @@ def examine(
     """Look at everything; `notify` also sends a test to whoever is to be told of events."""
     read, about_config = settings.read_config(config)
     view, about_limits = settings.read_limits(environ)
-    facts, about_store = gather(read, environ, store or default_url(), view)
+    with suppress(ConfigError):  # which is among the files, with what is wrong
+        project = project_here()
+        view = with_project(view, project.limits) if project is not None else view
+    about_files = files.check(files.look(environ, store=store, config=config))
+    url = as_url(store) if store else default_url()
+    facts, about_store = gather(read, environ, url, view)
     about_environment = settings.check_environment(read, environ, store)
-    groups = {"Settings": [*about_config, *about_limits, *about_environment]}
+    groups = {"Files": about_files}
+    groups["Settings"] = [*about_config, *about_limits, *about_environment]
     for heading, checks in _CHECKS:
         groups[heading] = about_store if heading == "Store" else []
         for check in checks:

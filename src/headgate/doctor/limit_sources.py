@@ -13,6 +13,7 @@ _SOURCES = {
     "hand": "set by hand",
     "learned": "learned",
     "environment": "from HEADGATE_LIMITS",
+    "project": "from this project's headgate.toml",
     "none": "",
 }
 

@@ -16,6 +16,7 @@ from headgate.core.quantities import show_duration
 from headgate.core.times import Ms
 from headgate.doctor.facts import Facts, StoreContents
 from headgate.doctor.finding import Finding, note, ok, problem, warning
+from headgate.ledger.transaction.remote_rows import is_remote
 from headgate.store.pipe_has_reader import has_reader
 from headgate.store.process_of_member import is_listening, is_running
 from headgate.store.urls import SHARED
@@ -183,7 +184,9 @@ def lost_pipes(seen: StoreContents, folder: Path) -> Iterator[Finding]:
     lost = [
         f"{member.id} (pid {member.pid} there)"
         for member in seen.members
-        if has_reader(folder / f"{member.id}.life") is None and is_running(member) is None
+        if not is_remote(member.id)
+        and has_reader(folder / f"{member.id}.life") is None
+        and is_running(member) is None
     ]
     if lost:
         text = f"processes of other containers have lost their pipes in {label(folder)}"

@@ -99,6 +99,7 @@ def _jobs(facts: Facts, pools: tuple[PoolStatus, ...]) -> Iterator[Finding]:
     named = (
         ("patience", limits.patience),
         ("stale_after", limits.stale_after),
+        ("message_stale_after", limits.message_stale_after),
         ("max_runtime", limits.max_runtime),
     )
     chain = [(name, limit) for name, limit in named if limit]

@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
+from headgate.core.admission import pools
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.user_patterns import Pattern
 from headgate.doctor.facts import Facts
@@ -37,13 +38,15 @@ class Agent(NamedTuple):
 
 def check(facts: Facts) -> list[Finding]:
     """Which of them run on this machine now, as far as this user can see."""
-    patterns = [command_pattern(one) for one in _observed(facts)]
-    agents = running(AGENTS, patterns)
+    observed = _observed(facts)
+    patterns = [command_pattern(one) for one in observed if one != pools.AGENTS]
+    agents = running(AGENTS, patterns, all_counted=pools.AGENTS in observed)
     uncounted = [agent for agent in agents if not agent.counted]
     counted = [agent for agent in agents if agent.counted]
     found = []
     if uncounted:
-        advice = "start them with headgate run -m KEY -- CMD, or count them with observe"
+        advice = "start them with headgate run -m KEY -- CMD, or count them with "
+        advice += 'observe = "agents" in their pool'
         found.append(warning("outside", f"run outside headgate: {_named(uncounted)}", advice))
     if counted:
         text = f"run outside headgate, and are counted by observe: {_named(counted)}"
@@ -61,7 +64,9 @@ def _named(agents: list[Agent]) -> str:
     return f"{names} and {more} more" if more > 0 else names
 
 
-def running(names: Collection[str], observed: Iterable[Pattern] = ()) -> list[Agent]:
+def running(
+    names: Collection[str], observed: Iterable[Pattern] = (), *, all_counted: bool = False
+) -> list[Agent]:
     """Agents that neither carry a lease's mark nor were started by what does."""
     import psutil
 
@@ -75,7 +80,7 @@ def running(names: Collection[str], observed: Iterable[Pattern] = ()) -> list[Ag
             ours.add(process.pid)
         elif name in names and _lives(process) and not _marked(process):
             text = " ".join(argv)
-            counted = any(pattern.search(text) for pattern in patterns)
+            counted = all_counted or any(pattern.search(text) for pattern in patterns)
             found[process.pid] = Agent(process.pid, name, counted)
             above[process.pid] = ancestors(process)
     agents = []

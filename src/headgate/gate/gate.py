@@ -11,11 +11,12 @@ async with gate.slot("anthropic/claude-opus-4-6", task="oracle-2") as lease:
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from headgate import config as configuration
-from headgate.core.admission.setting_precedence import parse_view
+from headgate.core.admission.setting_precedence import parse_view, with_project
 from headgate.core.answers.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
 from headgate.core.display.snapshots import (
     CancelOutcome,
@@ -31,20 +32,22 @@ from headgate.core.quantities import (
     shown,
 )
 from headgate.core.times import Ms, Seconds, seconds
-from headgate.errors import HeadgateError, UsageError
+from headgate.errors import ConfigError, HeadgateError, UsageError
 from headgate.gate.lease import Lease
 from headgate.gate.live_settings import Settings, Source
 from headgate.gate.pool_settings import PoolSettings
 from headgate.gate.process_runtime import Runtime
+from headgate.gate.project_here import project_here
 from headgate.gate.slot import Slot
 from headgate.gate.transactions.operation import Operation
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.learning import apply_signals, rate_charges, upstream_state
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import WITHOUT_HOST
-from headgate.store import Store, open_store
+from headgate.store import Store, default_url, open_store
 
 if TYPE_CHECKING:
+    from headgate.config.project import Project
     from headgate.core.agents.find_profile import Profile
     from headgate.core.agents.meters import AskedMeter, MeterChoice
     from headgate.core.agents.run_limits import JobPolicy
@@ -52,10 +55,15 @@ if TYPE_CHECKING:
     from headgate.core.answers.retry_after import RateHeaders
     from headgate.core.server_settings import ServerSettings
     from headgate.gate.notification_feed import NotificationFeed
+    from headgate.gate.remote_clients import RemoteClients
     from headgate.gate.submit_jobs import Jobs
     from headgate.gate.tokens import Tokens
     from headgate.gate.worker_jobs import WorkerJobs
     from headgate.ledger.transaction.request_rows import RequestRow, RequestSums
+
+
+_REMOTE = "headgate.remote.gate"
+"""Whose gates are gates, too: it is not known here, only where it is."""
 
 
 class Gate(PoolSettings):
@@ -71,6 +79,9 @@ class Gate(PoolSettings):
     ) -> None:
         settings = Settings(config or configuration.Watched(None), view, usage)
         super().__init__(Runtime(store, settings), settings, view)
+        self.project: Project | None = None
+        """The project that this gate was opened in, if that has a file of its own."""
+        self._remote_clients: RemoteClients | None = None
 
     @classmethod
     def open(
@@ -80,12 +91,18 @@ class Gate(PoolSettings):
         config: str | Path | None = None,
         limits: Mapping[str, int] | None = None,
         usage: Mapping[str, Callable[[], object]] | None = None,
+        token: str | None = None,
+        fence: float | str | None = None,
     ) -> "Gate":
         """Open the gate of a store: by default the one that this person's programs share.
 
         `config` names a configuration file in place of the usual one. `limits` are this gate's own
         and beat all others, like HEADGATE_LIMITS. `usage` gives, for some pools, a function that
         tells what upstream counts: a number, or that and its limit; None if it cannot tell.
+
+        With the URL of a server, `http://…` or `https://…`, it is the gate of that server's store.
+        `token` is what `headgate token create` has shown there, HEADGATE_TOKEN by default. `fence`
+        is for how long the server may be out of reach before all work has to end here.
         """
         path = Path(config) if config is not None else configuration.find()
         text = os.environ.get("HEADGATE_LIMITS", "")
@@ -95,7 +112,18 @@ class Gate(PoolSettings):
             merged = {part.rpartition("=")[0]: part for part in f"{view},{own}".split(",") if part}
             view = parse_view(",".join(merged.values()))
         watched = configuration.Watched(path)
-        return cls(open_store(url), config=watched, view=view, usage=usage)
+        project = project_here()
+        if project is not None:
+            view = with_project(view, project.limits)
+        whole = url or default_url()
+        gate: Gate
+        if whole.startswith(("http://", "https://")):
+            remote: Callable[..., Gate] = import_module(_REMOTE).RemoteGate
+            gate = remote(whole, token=token, fence=fence, config=watched, view=view)
+        else:
+            gate = cls(open_store(whole), config=watched, view=view, usage=usage)
+        gate.project = project
+        return gate
 
     def slot(
         self,
@@ -298,6 +326,24 @@ class Gate(PoolSettings):
         """What the configuration says of the server."""
         return self._settings.config.server
 
+    def seen_by(self, view: str, mark: str) -> "Gate":
+        """The same gate for somebody elsewhere: with their HEADGATE_LIMITS, under their lease."""
+        from copy import copy
+
+        found = copy(self)
+        found._view, found._mark = view, mark  # noqa: SLF001 - it is one of us
+        return found
+
+    @property
+    def remote_clients(self) -> "RemoteClients":
+        """For a server: clients on other machines."""
+        if self._remote_clients is None:
+            from headgate.gate.remote_clients import RemoteClients
+
+            self._remote_clients = RemoteClients(self._transactor, self._runtime.registry)
+            self._runtime.attach(self._remote_clients)
+        return self._remote_clients
+
     @property
     def worker_jobs(self) -> "WorkerJobs":
         """For those who do that work."""
@@ -316,6 +362,11 @@ class Gate(PoolSettings):
         return self._runtime.store.url
 
     @property
+    def store_id(self) -> str:
+        """The name that the store got when it was made."""
+        return self._runtime.uid()
+
+    @property
     def job_policy(self) -> "JobPolicy":
         """How jobs are watched, and for how long they wait and are kept."""
         return self._settings.config.jobs
@@ -324,7 +375,7 @@ class Gate(PoolSettings):
         """The kinds of agents that are known, the configuration's own first."""
         from headgate.config.profiles import all_profiles
 
-        return all_profiles(self._settings.config)
+        return all_profiles(self._config_here())
 
     def silence_hint(self, argv: Sequence[str]) -> str:
         """How to make the agent of a command talk that prints nothing while it works; or empty."""
@@ -336,7 +387,26 @@ class Gate(PoolSettings):
         """What kind of agent a command starts; one without a name if none that is known."""
         from headgate.config.profiles import profile_of
 
-        return profile_of(self._settings.config, argv)
+        return profile_of(self._config_here(), argv)
+
+    def enter_project(self, folder: str) -> None:
+        """Know the programs of the project that a folder is in, as those who start work there do.
+
+        One that cannot be read, or is not trusted, names none.
+        """
+        try:
+            self.project = project_here(folder)
+        except ConfigError:
+            self.project = None
+
+    def _config_here(self) -> "configuration.Config":
+        """The configuration, with the programs that only this project knows."""
+        config = self._settings.config
+        if self.project is None or not self.project.profiles:
+            return config
+        from headgate.config.project import lay_under
+
+        return lay_under(config, self.project.profiles)
 
     def key_of(self, argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
         """What a command uses, where its own words or its environment tell."""

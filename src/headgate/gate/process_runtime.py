@@ -43,7 +43,7 @@ from headgate.gate.transactions.background_thread import Background
 from headgate.gate.transactions.deliver_outcomes import deliver, running_loop
 from headgate.gate.transactions.done import Done
 from headgate.gate.transactions.group_commit import CLOSED, Transactor
-from headgate.gate.transactions.operation import About, Operation, Retried
+from headgate.gate.transactions.operation import About, Attendant, Operation, Retried
 from headgate.gate.usage_poller import Poller
 from headgate.gate.waiting_and_held import Changes, WaitingAndHeld
 from headgate.ledger import dead_members, idle_leases, release, watch_duty
@@ -96,13 +96,15 @@ class Runtime:
         self.poller.functions.update(settings.functions)
         self.waiting_and_held = WaitingAndHeld(self.registry.me, self, self.background.nudge)
         self.watcher = Watcher(self.registry, self.background, self._waits_after, self.poller.plan)
-        self.transactor.take_part(
+        self._participants = (
             self.membership,
-            ProcessScan(settings.resolver, store),
+            ProcessScan(settings.resolver, store, lambda: settings.config),
             settings,
             self.waiting_and_held,
             self.watcher,
         )
+        self.transactor.take_part(*self._participants)
+        self._attendants: tuple[Attendant, ...] = ()
         self._idle_leases = IdleLeases()
         self._settings = settings
         self._uid = ""
@@ -199,8 +201,19 @@ class Runtime:
 
     @property
     def attentive(self) -> bool:
-        """Whether this process has to know what others do: it waits, or starts jobs."""
-        return bool(self.waiting_and_held.waiting) or self.membership.on_call is not None
+        """Whether this process has to know what others do: it waits, starts jobs, or serves."""
+        return bool(self.waiting_and_held.waiting) or self._works
+
+    @property
+    def _works(self) -> bool:
+        """Whether it starts jobs, or serves clients on other machines."""
+        return self.membership.on_call is not None or any(one.busy for one in self._attendants)
+
+    def attach(self, attendant: Attendant) -> None:
+        """Give somebody a part in what this process does."""
+        with self.transactor.between_transactions():
+            self._attendants = (*self._attendants, attendant)
+            self.transactor.take_part(*self._participants, *self._attendants)
 
     def call(self) -> None:
         """Have the background thread find out what others did for this process."""
@@ -250,7 +263,7 @@ class Runtime:
         self.registry.leave(remove=False)
 
     def _waits_after(self, operations: Sequence[Operation]) -> bool:
-        return self.membership.on_call is not None or self.waiting_and_held.waits(operations)
+        return self._works or self.waiting_and_held.waits(operations)
 
     def _until(self) -> float | None:
         """Until when the background thread may sleep, on the monotonic clock."""
@@ -313,7 +326,7 @@ class Runtime:
 
     @property
     def _looks_each_second(self) -> bool:
-        return self.watcher.plan.on_watch or self.membership.on_call is not None
+        return self.watcher.plan.on_watch or self._works
 
     def _pause(self) -> Seconds:
         """After how long to look at everything, though nobody called."""
@@ -361,6 +374,8 @@ class Runtime:
     def _take_in_changes(self, ledger: Ledger, *, fully: bool) -> "_Found":
         changes = self.waiting_and_held.look_up(ledger, spots=fully)
         told = self.waiting_and_held.take_in(changes)
+        for one in self._attendants:
+            one.look(ledger)
         plan = self.watcher.plan
         if not plan.on_watch or (fully and self.attentive):  # else it is kept, or handed on soon
             plan = watch_duty.what_to_watch(ledger, self.registry.me, waiting=self.attentive)

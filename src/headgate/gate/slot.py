@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headgate.core.display.snapshots import Waiting
 from headgate.core.times import Ms, Seconds
@@ -15,9 +14,10 @@ from headgate.errors import (
     WaitTimeoutError,
 )
 from headgate.gate.acquisition import Acquisition
-from headgate.gate.lease import Lease, current_lease
+from headgate.gate.lease import Lease
 from headgate.gate.process_runtime import Runtime
-from headgate.gate.transactions.deliver_outcomes import call_in, running_loop
+from headgate.gate.slot_context import SlotContext
+from headgate.gate.transactions.deliver_outcomes import running_loop
 from headgate.gate.transactions.done import Done
 from headgate.ledger.admission.admit import Request
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PATIENCE = Seconds(3)
 
 
-class Slot:
+class Slot(SlotContext):
     """Seats that are asked for on entering, and given back on leaving."""
 
     def __init__(
@@ -39,16 +39,11 @@ class Slot:
         on_wait: Callable[[Waiting], None] | None,
         on_end: Callable[[HeadgateError], None] | None,
     ) -> None:
+        super().__init__(on_end)
         self._runtime = runtime
         self._request = request
         self._wait = wait
         self._on_wait = on_wait
-        self._on_end = on_end
-        self._lease: Lease | None = None
-        self._outer: Lease | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._cancelling = 0
-        self._interrupted = False
 
     def again(
         self, since: Ms, wait: Seconds | None, on_end: Callable[[HeadgateError], None] | None
@@ -129,74 +124,6 @@ class Slot:
         except asyncio.CancelledError:
             await self._abandon(asked)
             raise
-
-    def __enter__(self) -> Lease:
-        """Wait for the seats."""
-        self._lease = self.acquire()
-        self._enter(self._lease)
-        return self._lease
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Give the seats back."""
-        current_lease.set(self._outer)
-        if self._lease is not None:
-            self._lease.release()
-
-    def _enter(self, lease: Lease) -> None:
-        self._outer = current_lease.get()
-        current_lease.set(lease)
-
-    async def __aenter__(self) -> Lease:
-        """Wait for the seats."""
-        import asyncio
-
-        self._task = asyncio.current_task()
-        self._cancelling = self._task.cancelling() if self._task else 0
-        interrupts = self._on_end is None
-        if interrupts:
-            loop = asyncio.get_running_loop()
-
-            def on_end(_: HeadgateError) -> None:
-                call_in(loop, self._interrupt)
-
-            self._on_end = on_end
-        self._lease = await self.acquire_async()
-        self._enter(self._lease)
-        if interrupts and self._lease.ended_by is not None:  # before there was any work to end
-            self._interrupt()
-        return self._lease
-
-    def _interrupt(self) -> None:
-        """Cancel the work, unless it has ended by now."""
-        if self._interrupted or self._task is None or self._lease is None:
-            return
-        if not self._lease.released:
-            self._interrupted = True
-            self._task.cancel()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Give the seats back; if the work was ended from outside, say by what."""
-        import asyncio
-
-        lease = self._lease
-        current_lease.set(self._outer)
-        if lease is None:
-            return
-        lease.release()
-        if self._interrupted and self._task is not None:
-            others = self._task.uncancel() > self._cancelling
-            if isinstance(error, asyncio.CancelledError) and not others and lease.ended_by:
-                raise lease.ended_by from None
 
     def _acquisition(
         self, told: Callable[[Acquisition], None], on_wait: Callable[[Waiting], None] | None

@@ -45,11 +45,19 @@ _FAR = seconds(Ms(2**52))
 class Views:
     """The part of a gate that changes nothing."""
 
+    _mark: str | None = None
+    """What whoever asks carries, if that is no program of this machine."""
+
     def __init__(self, runtime: Runtime, settings: Settings, view: str) -> None:
         self._view = view
         self._settings = settings
         self._runtime = runtime
         self._transactor = runtime.transactor
+
+    @property
+    def view(self) -> str:
+        """The limits of whoever opened this gate, beside those that all share."""
+        return self._view
 
     def status(self) -> Status:
         """All pools at this moment."""
@@ -224,7 +232,7 @@ class Views:
 
     def _parent(self) -> int:
         """The lease this program itself runs under, if it is of the same store."""
-        mark = os.environ.get(MARK, "")
+        mark = os.environ.get(MARK, "") if self._mark is None else self._mark
         uid, _, id = mark.partition(".")
         if not id.isdigit() or len(id) > 18:
             return 0

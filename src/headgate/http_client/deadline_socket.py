@@ -25,12 +25,13 @@ _PIECE = 16 * 1024
 class Connection:
     """One connection at a time, with `timeout` seconds for everything unless allowed more.
 
-    A new one is opened only when the old one is closed.
+    A new one is opened only when the old one is closed. An answer has `at_most` so many bytes.
     """
 
-    def __init__(self, timeout: Seconds) -> None:
+    def __init__(self, timeout: Seconds, *, at_most: int = BODY) -> None:
         import threading
 
+        self._at_most = at_most
         self._lock = threading.Lock()
         self._sock: socket.socket | None = None
         self._resolved: threading.Event | None = None
@@ -41,7 +42,7 @@ class Connection:
         """Begin anew: so many seconds from now, and one answer's worth of bytes."""
         self.allowed = seconds
         self._deadline = Seconds(time.monotonic()) + seconds
-        self._budget = HEAD + BODY
+        self._budget = HEAD + self._at_most
 
     def open(self, host: str, port: int) -> None:
         """Connect to the first address of a host that answers."""
@@ -85,7 +86,7 @@ class Connection:
         data = self._ready().recv(_PIECE)
         self._budget -= len(data)
         if self._budget < 0:
-            raise Trouble(f"sent more than {BODY // 1024} KiB")
+            raise Trouble(f"sent more than {self._at_most // 1024} KiB")
         return data
 
     def break_off(self) -> None:

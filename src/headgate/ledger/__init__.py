@@ -10,6 +10,7 @@ watch_duty            which waiting process watches for its machine
 jobs                  what becomes of a job
 job_timers            what time does to jobs
 admission             seats asked for, the line settled; the same as a dry run
+remote_members        clients on other machines: they join, are heard of, ask, and go
 limits_by_hand        limits, cooldowns and pauses set by people
 queries               status, capacity, queue, why, positions and ETAs. Nothing there writes
 tokens                tokens of those who come from elsewhere, submissions made once

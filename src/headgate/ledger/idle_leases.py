@@ -9,6 +9,7 @@ from headgate.core.jobs.states import State
 from headgate.core.times import Ms
 from headgate.ledger.release import release
 from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.remote_rows import is_remote
 from headgate.ledger.transaction.rows import LeaseRow
 
 RETURNED = "returned"
@@ -57,4 +58,6 @@ def _has_begun(ledger: Ledger, lease: LeaseRow) -> bool:
     if lease.job:
         job = ledger.tx.job(lease.id)
         return job is None or job.state is not State.STARTING
+    if is_remote(lease.member):  # nobody here can tell
+        return True
     return bool(lease.pid) or ledger.liveness.has_begun(lease.member, lease.id)

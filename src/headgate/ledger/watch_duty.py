@@ -23,6 +23,7 @@ from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.transaction import host_pressure, outside_use
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import SILENCE
+from headgate.ledger.transaction.remote_rows import is_remote
 
 
 class WatchList(NamedTuple):
@@ -64,7 +65,7 @@ def is_kept(ledger: Ledger) -> bool:
     It may be stopped: its deputies find that out. To ask that in every transaction costs too much.
     """
     current = member_on_watch(ledger)
-    return bool(current) and ledger.listening(current)
+    return bool(current) and not is_remote(current) and ledger.listening(current)
 
 
 def holders(ledger: Ledger) -> frozenset[str]:
@@ -91,7 +92,7 @@ def keep_watch(ledger: Ledger, me: str, *, waiting: bool) -> WatchList:
 def _successor(ledger: Ledger, me: str) -> str:
     """Who is on watch next: the last of a line stays longest. A worker if nobody waits."""
     waiting = ledger.tx.waiting_members(ledger.machine, me, _CANDIDATES)
-    alive = (member for member in waiting if ledger.listening(member))
+    alive = (member for member in waiting if not is_remote(member) and ledger.listening(member))
     workers = (worker for worker in ledger.workers() if worker != me)
     return next(alive, "") or next(workers, "")
 

@@ -16,6 +16,7 @@ from headgate.proxy.connect_socket import connect_socket
 from headgate.proxy.failures import UpstreamError, UpstreamTimeoutError
 from headgate.proxy.policy import Origin, OutboundProxy
 from headgate.proxy.through_proxy import connect_through
+from headgate.proxy.tls_client import start_tls
 from headgate.proxy.upstream import UpstreamConnection
 
 _MOST_IDLE = 256
@@ -132,12 +133,16 @@ class Pool:
         host, port = (origin.host, origin.port) if proxy is None else (proxy.host, proxy.port)
         if proxy is not None:
             tls = self._tls if proxy.tls else None
-        await self._loop.create_connection(
-            lambda: connection,
-            sock=await connect_socket(host, port),
-            ssl=tls,
-            server_hostname=host if tls else None,
-        )
+        sock = await connect_socket(host, port)
+        if tls is None:
+            await self._loop.create_connection(lambda: connection, sock=sock)
+            return connection
+        transport, _ = await self._loop.create_connection(asyncio.Protocol, sock=sock)
+        try:
+            await start_tls(transport, connection, tls, host)
+        except BaseException:
+            transport.abort()
+            raise
         return connection
 
     def _lost(self, connection: UpstreamConnection) -> None:

@@ -7,6 +7,7 @@ import ssl
 from headgate.proxy.connect_socket import connect_socket
 from headgate.proxy.failures import UpstreamError
 from headgate.proxy.policy import Origin, OutboundProxy
+from headgate.proxy.tls_client import start_tls
 from headgate.proxy.upstream import UpstreamConnection
 
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})[ \r]")
@@ -38,9 +39,7 @@ async def connect_through(
             connection.early = rest
             transport.resume_reading()
             return
-        inner = await loop.start_tls(transport, connection, tls, server_hostname=origin.host)
-        if inner is not None:
-            connection.connection_made(inner)
+        await start_tls(transport, connection, tls, origin.host)
     except BaseException:
         transport.abort()
         raise

@@ -192,8 +192,8 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         """Read what upstream had sent before sending to it failed.
 
         An upload may be refused before it was read, as too large for example, and the transport
-        gives up with the first byte that cannot be sent. The kernel still has the answer. What is
-        inside TLS is lost, because there the transport has ended already.
+        gives up with the first byte that cannot be sent. The kernel still has the answer. Within
+        TLS it was read before (`tls_client`).
         """
         transport = self.transport
         if transport is None or transport.get_extra_info("sslcontext") is not None:

@@ -11,11 +11,13 @@ import os
 import signal
 import stat
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from headgate.core.printable_text import printable
+from headgate.core.times import Seconds
 from headgate.gate.liveness.process_marks import family
 
 PASSED_ON = tuple(
@@ -35,6 +37,8 @@ MINDED = (*PASSED_ON, signal.SIGCHLD)
 _FROM_TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP}
 _BY_KERNEL = 0x80
 _SUBREAPER = 36
+_POLL = Seconds(0.02)
+_LONG = Seconds(86_400)
 
 
 def find_program(name: str, path: str | None = None) -> str:
@@ -94,11 +98,16 @@ class Child:
         code = os.waitstatus_to_exitcode(self.status)
         return code if code >= 0 else 128 - code
 
-    def next_signal(self) -> signal.Signals:
-        """Sleep until something happens to us or to it, and pass it on."""
+    def next_signal(self, timeout: Seconds | None = None) -> signal.Signals | None:
+        """Sleep until something happens to us or to it, and pass it on; None if time is up."""
         if sys.platform == "linux":
-            info = signal.sigwaitinfo(MINDED)
+            wait = _LONG if timeout is None else timeout
+            info = signal.sigtimedwait(MINDED, wait)
+            if info is None:
+                return None
             number, from_terminal = signal.Signals(info.si_signo), info.si_code == _BY_KERNEL
+        elif timeout is not None and not _comes(timeout):
+            return None
         else:
             number = signal.Signals(signal.sigwait(MINDED))
             from_terminal = _foreground() == os.getpgrp()
@@ -139,6 +148,17 @@ class Child:
     def _left_something(self) -> bool:
         """Whether there is a process of its own beside those that only stand beside it."""
         return self.on_other_end is None or bool(family(os.getpid()) - {os.getpid()})
+
+
+def _comes(timeout: Seconds) -> bool:
+    """Wait until there is a signal to be had, or for so long; where one cannot do both."""
+    deadline = time.monotonic() + timeout
+    while not signal.sigpending() & set(MINDED):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(min(left, _POLL))
+    return True
 
 
 def _spawn(

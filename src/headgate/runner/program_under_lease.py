@@ -26,6 +26,8 @@ from headgate.runner.child import Child, describe, find_program
 from headgate.runner.leftover_keeper import stay_for_leftovers
 
 if TYPE_CHECKING:
+    from headgate.core.agents.run_limits import RunLimits
+    from headgate.runner.limits_watch import LimitsWatch
     from headgate.wire.point_agent import WirePlan
     from headgate.wire.supervise import Wire
 
@@ -49,6 +51,8 @@ class Program(NamedTuple):
     """How it is metered; None if nothing beside its seats is."""
     queue_timeout: Seconds | None = None
     """For how long each of its requests may wait for a seat; None if the configuration says so."""
+    limits: "RunLimits | None" = None
+    """When it is ended, whatever it does; None if never."""
 
     @property
     def own_key(self) -> str | None:
@@ -179,6 +183,7 @@ def _under(
     child = started.child
     gate.started(lease, child.pid)
     mark = lease.environment[MARK]
+    watch = _watch(gate, program, started)
     while child.reap() or child.status is None:
         if child.status is not None:
             break
@@ -186,7 +191,12 @@ def _under(
             say(f"ending {describe(program.argv[0])}: {ending[0]}")
             _end(child, mark, program.grace)
             break
-        if child.next_signal() == signal.SIGTSTP or child.stopped:
+        if watch is not None and (why := watch.why_over()):
+            say(f"ending {describe(program.argv[0])}: {why}")
+            _end(child, mark, program.grace)
+            break
+        pause = None if watch is None else watch.pause()
+        if child.next_signal(pause) == signal.SIGTSTP or child.stopped:
             gate.suspend()
             child.go_on()
     left = _left(child, mark)
@@ -203,6 +213,16 @@ def _under(
         lease.release()
     terminal.restore()
     return child.exit_code
+
+
+def _watch(gate: Gate, program: Program, started: _Started) -> "LimitsWatch | None":
+    """The watch over a program that has limits."""
+    if program.limits is None:
+        return None
+    from headgate.runner.limits_watch import LimitsWatch
+
+    profile = gate.profile_of(program.argv)
+    return LimitsWatch(profile, program.limits, program.key or "", started.wire)
 
 
 def _seats(lease: Lease, holding: set[int]) -> str:

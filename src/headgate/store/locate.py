@@ -16,7 +16,7 @@ def default_url() -> str:
     """HEADGATE_STORE, or a file under the XDG state folder."""
     given = os.environ.get("HEADGATE_STORE", "").strip()
     if given:
-        return given
+        return as_url(given)
     folder = state_folder()
     if folder is None:
         raise StoreUnavailableError(
@@ -24,6 +24,13 @@ def default_url() -> str:
             "has no home in the list of users; set HEADGATE_STORE=sqlite:///path/to/file, or HOME"
         )
     return f"sqlite://{folder / 'headgate.db'}"
+
+
+def as_url(text: str) -> str:
+    """A store's URL; a plain path stands for the file there."""
+    if text.startswith("~"):
+        text = os.path.expanduser(text)  # noqa: PTH111 - Path's raises where there is no home
+    return f"sqlite://{text}" if text.startswith("/") else text
 
 
 def state_folder() -> Path | None:
@@ -39,10 +46,14 @@ def state_folder() -> Path | None:
 
 def open_store(url: str | None = None) -> Store:
     """Open the store at a URL; the default one, and only that, gets its folder made."""
-    whole = url or default_url()
+    whole = as_url(url) if url else default_url()
     scheme, found, rest = whole.partition("://")
     if not found:
-        raise UsageError("bad store: expected sqlite:///path/to/file or memory://[NAME]")
+        here = "" if "\0" in whole else f"; did you mean {shown(os.path.abspath(whole))}?"  # noqa: PTH100
+        raise UsageError(
+            f"bad store {shown(whole)}: expected /path/to/file, sqlite:///path/to/file or "
+            f"memory://[NAME]{here}"
+        )
     match scheme:
         case "memory":
             from headgate.store.memory import MemoryStore

@@ -9,6 +9,7 @@ from pathlib import Path
 from headgate.core.times import Ms, Seconds, ms
 
 _START = 19
+_KERNEL_FILE = 65_536
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _TIMEX = 512
@@ -74,10 +75,24 @@ def pid_space() -> str:
 
 def process_fields(pid: int) -> list[str]:
     """What Linux tells of a process, from its state on (see proc(5)); nothing if it does not."""
+    return read_kernel_file(f"/proc/{pid}/stat").rpartition(")")[2].split()
+
+
+def read_kernel_file(path: str) -> str:
+    """What the kernel shows in a small file, at once; empty if it is not there.
+
+    Names of processes and groups may be any bytes.
+    """
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return []
+        return ""
+    try:
+        return os.read(fd, _KERNEL_FILE).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
 
 
 def process_start(pid: int) -> int:

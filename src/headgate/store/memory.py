@@ -24,7 +24,7 @@ from headgate.ledger.transaction.rows import (
     Ticket,
     oldest_first,
 )
-from headgate.store.memory_tokens import MemoryTokenRows
+from headgate.store.memory_remote import MemoryRemoteRows
 from headgate.store.sorted_places import Ordered, in_order
 
 _EVENTS = 10_000
@@ -83,7 +83,7 @@ class _Transaction:
             self._lock.release()
 
 
-class _Rows(MemoryTokenRows):
+class _Rows(MemoryRemoteRows):
     """All tables, and what undoes the changes of the transaction that is open."""
 
     def __init__(self) -> None:
@@ -316,6 +316,7 @@ class _Rows(MemoryTokenRows):
         if row is not None:
             self._undo.append((self._insert_lease, (row,)))
             self._remove_lease(id)
+            self.drop_remote_request(id)
         return row
 
     def lease(self, id: int) -> LeaseRow | None:
@@ -386,6 +387,7 @@ class _Rows(MemoryTokenRows):
 
     def drop_member(self, id: str) -> None:
         self._pop(self._members, id)
+        self._forget_remote(id)
 
     def count_members(self) -> int:
         return len(self._members)

@@ -11,13 +11,19 @@ import sys
 from pathlib import Path
 
 from headgate.ledger.transaction.rows import Member
-from headgate.store.machine_and_clock import machine_id, pid_space, process_fields, process_start
+from headgate.store.machine_and_clock import (
+    machine_id,
+    pid_space,
+    process_fields,
+    process_start,
+    read_kernel_file,
+)
 from headgate.store.pipe_has_reader import has_reader
 
 _BOOT = re.compile(r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}")
 """What `machine_id` tells of a boot; what it falls back to is the name of a machine."""
 _STATE, _THREADS = 0, 17
-_CGROUPS = Path("/sys/fs/cgroup")
+_CGROUPS = "/sys/fs/cgroup"
 
 
 def in_sight(member: Member) -> bool:
@@ -58,27 +64,17 @@ def is_stopped(member: Member) -> bool | None:
 
 def _is_frozen(pid: int) -> bool:
     """Whether the control group of a process is frozen, where that can be read."""
-    try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
-    except OSError:
-        return False
-    for line in lines:
+    for line in read_kernel_file(f"/proc/{pid}/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         group = path[1:]  # empty for the root, which cannot be frozen
         if group and not controllers:
-            places = (_CGROUPS / group, _CGROUPS / "unified" / group)
-            if any("frozen 1" in _read(place / "cgroup.events") for place in places):
+            places = (f"{_CGROUPS}/{group}", f"{_CGROUPS}/unified/{group}")
+            if any("frozen 1" in read_kernel_file(f"{place}/cgroup.events") for place in places):
                 return True
         elif group and "freezer" in controllers.split(","):
-            return _read(_CGROUPS / "freezer" / group / "freezer.state").strip() == "FROZEN"
+            state = read_kernel_file(f"{_CGROUPS}/freezer/{group}/freezer.state")
+            return state.strip() == "FROZEN"
     return False
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
 
 
 def is_listening(folder: Path, member: Member) -> bool:

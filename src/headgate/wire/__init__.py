@@ -6,6 +6,7 @@ point_agent        how an agent is started so that its requests come here
 order              what the process is told, and the folder in which it is found again
 beside             a wire for a program that is about to be started
 supervise          the runner's side: start it, start it again, hear from it, end it
+hear_wire          what it tells, told to the watch over the agent
 process            the process: it listens, and goes on until nothing of its agent is left
 connection_owner   whose connection it is, by the kernel's word
 policy             who may ask, and where each request goes

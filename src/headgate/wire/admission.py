@@ -101,10 +101,10 @@ class Admission:
         now = time.monotonic()
         if now < self._read_again.get(lease.key, 0.0):
             return
+        self._read_again[lease.key] = now + _READ_EVERY
         limits = told_limits(headers, Seconds(time.time()))
         if limits == NO_LIMITS:
             return
-        self._read_again[lease.key] = now + _READ_EVERY
         if limits.rates is not None:
             self._gate.correct_rates(lease.id, limits.rates)
         self._pools.limits(lease.key, limits)

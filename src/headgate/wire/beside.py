@@ -1,6 +1,5 @@
 """A wire for a program that is about to be started under a lease: for `run` and for jobs alike."""
 
-import os
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,8 @@ from headgate.gate import Gate, Lease
 from headgate.gate.liveness.process_marks import MARK
 from headgate.wire.order import WireOrder, remove, sweep
 from headgate.wire.point_agent import WirePlan, point
-from headgate.wire.supervise import HOST, ON_THE_WAY, Wire, listen
+from headgate.wire.spawn import ON_THE_WAY
+from headgate.wire.supervise import HOST, Wire, listen
 
 if TYPE_CHECKING:
     from headgate.wire.prepare_tap import PreparedTap
@@ -90,7 +90,7 @@ def _put_beside(
     order = WireOrder(
         store=gate.url,
         config=gate.config_path,
-        view=os.environ.get("HEADGATE_LIMITS", ""),
+        view=gate.view,
         lease=lease.id,
         mark=lease.environment[MARK],
         key=key or "",

@@ -29,7 +29,7 @@ class WireOrder(NamedTuple):
     config: str
     """The configuration file; empty if there is none."""
     view: str
-    """HEADGATE_LIMITS, as it was for whoever started the agent."""
+    """HEADGATE_LIMITS, and a project's limits, as they were for whoever started the agent."""
     lease: int
     mark: str
     key: str

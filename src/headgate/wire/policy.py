@@ -68,7 +68,9 @@ class WirePolicy:
         self._running: set[RunningExchange] = set()
         self._in_tools: set[str] = set()
         """The conversations whose last answer has the agent call a tool."""
-        self._next_heard = self._next_accepted = 0.0
+        self._next_heard = self._next_accepted = self._next_ended = 0.0
+        self._all_well: tuple[str, bool] | None = None
+        """What was told last of an answer's end, if it went well and called no tool."""
         self._read_again: dict[str, float] = {}
 
     def exchange(self, head: RequestHead, peer: Peer, client: Client) -> Exchange:
@@ -109,7 +111,8 @@ class WirePolicy:
             return None
         found = self._known.get(name) or self._look_up(name)
         path += question + query
-        route = found.route._replace(target=found.prefix + path or b"/")
+        origin, _, _, proxy = found.route
+        route = Route(origin, found.prefix + path or b"/", (), proxy)
         return Destination(route, found.provider, path.decode("latin-1") or "/")
 
     def _look_up(self, name: bytes) -> "_Upstream":
@@ -149,9 +152,9 @@ class WirePolicy:
         now = time.monotonic()
         if now < self._read_again.get(key, 0.0):  # every answer says it
             return
+        self._read_again[key] = now + _LIMITS_EVERY
         limits = told_limits(headers, Seconds(time.time()))
         if limits != NO_LIMITS:
-            self._read_again[key] = now + _LIMITS_EVERY
             self._pools.limits(key, limits)
 
     def accepted(self, key: str) -> None:
@@ -185,8 +188,14 @@ class WirePolicy:
 
     def answered(self, key: str, status: int, *, tools: Sequence[str], served: bool) -> None:
         """An answer is over: whoever looks after the agent has to know what came of it."""
+        in_tool, now = bool(self._in_tools), time.monotonic()
+        again = served and not tools and (key, in_tool) == self._all_well
+        if again and now < self._next_ended:  # one more that went well tells nothing new
+            return
+        self._all_well = (key, in_tool) if served and not tools else None
+        self._next_ended = now + _HEARD_EVERY
         said = {"key": key, "status": status, "served": served, "tools": list(tools)}
-        self._tell({"ended": said, "in_tool": bool(self._in_tools)})
+        self._tell({"ended": said, "in_tool": in_tool})
 
 
 class _Refused(PassingExchange):

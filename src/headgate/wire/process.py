@@ -1,9 +1,10 @@
 """The process beside one agent: its requests pass here, as long as anything of the agent lives.
 
 It is started with two descriptors, a listening socket and one to talk with its runner, and a third
-for the secret of a tap. If the
-runner goes away, it stays for as long as a program carries the lease's mark, and another runner may
-join it through the socket in its folder.
+for the secret of a tap. If the runner goes away, it stays for as long as a program carries the
+lease's mark, and another runner may join it through the socket in its folder. If it is killed, its
+runner starts it again; its watchdog does if there is no runner, and then nobody is there to talk
+with.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import json
 import os
 import signal
 import socket
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,13 +25,14 @@ from headgate.gate import Gate
 from headgate.gate.liveness.process_marks import carriers
 from headgate.proxy import ProxyServer
 from headgate.store import open_store
+from headgate.wire.guarded import Guarded, other_end, serve_alone
 from headgate.wire.order import CONTROL, WireOrder, read_order, remove
 from headgate.wire.policy import WirePolicy
+from headgate.wire.spawn import LISTENING, SECRET, TALKS
 from headgate.wire.tap import Tap
 from headgate.wire.tap_secret import read_secret
 from headgate.wire.trust import trusted_beside, upstream_context
 
-LISTENING, TALKS, SECRET = 3, 4, 5
 _LOOK = 1.0
 """Seconds between two looks for what is left of an agent whose runner is gone."""
 _SURE = 2
@@ -46,30 +49,44 @@ def main(argv: list[str]) -> int:
     order = read_order(folder)
     if order is None:
         return 1
+    lock = serve_alone(folder)
+    if lock is None:
+        return 0
     listening = socket.socket(fileno=LISTENING)
-    talks = socket.socket(fileno=TALKS)
+    talks = _runner_at(TALKS)
     config = Watched(Path(order.config) if order.config else None)
     with Gate(open_store(order.store), config=config, view=parse_view(order.view)) as gate:
         secret = SECRET if LISTENING + given > SECRET else None
-        asyncio.run(WireProcess(folder, order, gate, secret).serve(listening, talks))
+        asyncio.run(WireProcess(folder, order, gate, secret, lock).serve(listening, talks))
     return 0
+
+
+def _runner_at(fd: int) -> socket.socket | None:
+    """The runner's end; None if a watchdog has started this process."""
+    if stat.S_ISSOCK(os.fstat(fd).st_mode):
+        return socket.socket(fileno=fd)
+    os.close(fd)
+    return None
 
 
 class WireProcess:
     """Serves one agent."""
 
     def __init__(
-        self, folder: Path, order: WireOrder, gate: Gate, secret: int | None = None
+        self, folder: Path, order: WireOrder, gate: Gate, secret: int | None = None, lock: int = -1
     ) -> None:
         self._folder = folder
         self._order = order
-        self._runners: set[socket.socket] = set()
+        self._lock = lock
+        self._runners: dict[socket.socket, int] = {}
+        """Each runner's end, and its process."""
+        self._guarded: Guarded | None = None
         self._handed_on = () if secret is None else (secret,)
         tap = Tap(order, gate, read_secret(secret)) if order.hosts else None
         self._policy = WirePolicy(order, gate, self._tell, tap)
         self._over = asyncio.Event()
 
-    async def serve(self, listening: socket.socket, talks: socket.socket) -> None:
+    async def serve(self, listening: socket.socket, talks: socket.socket | None) -> None:
         """Serve until told to end, or until nothing of the agent is left."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -78,7 +95,10 @@ class WireProcess:
         trusted = [*self._order.authorities, *trusted_beside(os.environ)]
         server = ProxyServer(self._policy, tls=upstream_context(trusted))
         await server.start(listening)
-        self._welcome(talks)
+        self._guarded = Guarded(self._folder, listening.fileno(), *self._handed_on)
+        if talks is not None:
+            self._welcome(talks)
+        self._guarded.begin()
         self._policy.records.take_over()
         joins = self._listen_for_runners(listening)
         watch = loop.create_task(self._watch())
@@ -88,6 +108,9 @@ class WireProcess:
             watch.cancel()
             loop.remove_reader(joins)
             joins.close()
+            if self._lock >= 0:
+                os.close(self._lock)
+            self._guarded.end(for_good=read_order(self._folder) is None)
             for runner in list(self._runners):  # so that it starts another one at once
                 self._part_from(runner)
             self._policy.records.flush()
@@ -120,8 +143,9 @@ class WireProcess:
 
     def _welcome(self, runner: socket.socket) -> None:
         runner.setblocking(False)
-        self._runners.add(runner)
+        self._runners[runner] = other_end(runner)
         asyncio.get_running_loop().add_reader(runner, self._hear, runner)
+        self._tell_watchdog()
 
     def _hear(self, runner: socket.socket) -> None:
         """A runner says nothing but that it is gone."""
@@ -136,8 +160,13 @@ class WireProcess:
 
     def _part_from(self, runner: socket.socket) -> None:
         asyncio.get_running_loop().remove_reader(runner)
-        self._runners.discard(runner)
+        self._runners.pop(runner, None)
         runner.close()
+        self._tell_watchdog()
+
+    def _tell_watchdog(self) -> None:
+        if self._guarded is not None:
+            self._guarded.tell(self._runners.values())
 
     def _tell(self, news: Mapping[str, Any]) -> None:
         """Tell every runner; one that does not listen misses it."""

@@ -12,26 +12,16 @@ import math
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from headgate.core.environment import FOR_PROGRAMS
-from headgate.gate.liveness.process_marks import MARK, NO_LEASE
 from headgate.wire.order import CONTROL, WireOrder, read_order, remove
+from headgate.wire.spawn import spawn_wire
 
 HOST = "127.0.0.1"
-ON_THE_WAY = (
-    *("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"),
-    *("no_proxy", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
-    *("CODEX_CA_CERTIFICATE", "REQUESTS_CA_BUNDLE"),
-)
-"""Variables of the agent's that say how to reach upstream, and whom to trust there."""
-_LISTENING, _TALKS = 3, 4
-"""The descriptors that the process finds."""
 _BACKLOG = 1024
 _LONGEST = 64 * 1024
 _MOST_NEWS = 200
@@ -80,7 +70,7 @@ class Wire:
         try:
             secret = () if self._secret is None else (self._secret,)
             fds = (self._listening.fileno(), theirs.fileno(), *secret)
-            self.pid = _spawn(self.folder, self._environment, *fds)
+            self.pid = spawn_wire(self.folder, self._environment, *fds)
         except BaseException:
             ours.close()
             raise
@@ -96,6 +86,7 @@ class Wire:
             with _reachable(self.folder) as path:
                 talks.connect(path)
             _, fds, _, _ = socket.recv_fds(talks, _LONGEST, 2, socket.MSG_CMSG_CLOEXEC)
+            self._close()
             self._listening = socket.socket(fileno=fds[0]) if fds else None
             self._secret = fds[1] if len(fds) > 1 else None
             talks.setblocking(False)
@@ -110,14 +101,18 @@ class Wire:
             self.start_again()
 
     def start_again(self) -> None:
-        """Start another process; none any more if they end as soon as they are started."""
+        """Start another process; none any more if they end as soon as they are started.
+
+        Its watchdog may have done so, while this process was stopped.
+        """
         now = time.monotonic()
         self._ends = [at for at in self._ends if now - at < _QUICK] + [now]
         self.pid = 0
         if len(self._ends) <= _MOST_ENDS:
-            with suppress(OSError):
-                self.start()
-                return
+            for way in (self.join, self.start):
+                with suppress(OSError):
+                    way()
+                    return
         if self._listening is not None:  # the agent hears at once that nobody is there,
             with suppress(OSError):  # and nobody else can take the address
                 self._listening.shutdown(socket.SHUT_RDWR)
@@ -158,6 +153,7 @@ class Wire:
     def end(self) -> None:
         """Nothing of the agent is left: end the process, and leave nothing behind."""
         self._close()
+        remove(self.folder)  # first: without it the process is not started again by its watchdog
         if self.pid:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGTERM)
@@ -208,35 +204,3 @@ def _reachable(folder: Path) -> Iterator[str]:
         yield f"/proc/self/fd/{opened}/{CONTROL}"
     finally:
         os.close(opened)
-
-
-def _descriptors(folder: Path, *fds: int) -> list[tuple[Any, ...]]:
-    """Have these at 3 and up, and nothing but the standard streams beside them."""
-    free = max(fds) + len(fds) + 3
-    high = [(os.POSIX_SPAWN_DUP2, fd, free + number) for number, fd in enumerate(fds)]
-    low = [(os.POSIX_SPAWN_DUP2, free + number, 3 + number) for number in range(len(fds))]
-    closed = [(os.POSIX_SPAWN_CLOSE, free + number) for number in range(len(fds))]
-    null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1)]
-    errors = folder / "errors.log"
-    try:
-        errors.touch(0o600)
-        log = (os.POSIX_SPAWN_OPEN, 2, str(errors), os.O_WRONLY | os.O_APPEND, 0)
-    except OSError:  # the folder is gone, or the disk is full
-        log = (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)
-    return [*high, *null, log, *low, *closed]
-
-
-def _spawn(folder: Path, environment: Mapping[str, str] | None, *fds: int) -> int:
-    """Start the process, in a session of its own and under no lease."""
-    dropped = {*FOR_PROGRAMS, *(ON_THE_WAY if environment is not None else ())}
-    kept = {name: value for name, value in os.environ.items() if name not in dropped}
-    argv = [sys.executable, "-P", "-m", "headgate.wire", str(folder), str(len(fds))]
-    return os.posix_spawn(
-        sys.executable,
-        argv,
-        {**kept, **(environment or {}), MARK: NO_LEASE},
-        file_actions=_descriptors(folder, *fds),
-        setsid=True,
-        setsigmask=(),
-        setsigdef=(signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
-    )

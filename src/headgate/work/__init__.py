@@ -4,6 +4,7 @@ worker        the loop: what was given to it is started, what lost its runner is
 fork_server   a small process without threads from which runners are forked in milliseconds
 attempt       one runner, one attempt: start the program, watch it, end it, tell how it ended
 start_program  starts the program of a job, and hears from the wire beside it
+agent_version  which version of an agent a command starts
 lost_attempt  what its output tells of an attempt's end that nobody saw
 end_causes    why a program is ended, and how its attempt has ended then
 standard_streams  what a runner and its program read and write

@@ -18,6 +18,8 @@ from headgate.config.profiles import all_profiles
 from headgate.core.admission.setting_precedence import parse_view
 from headgate.core.agents.agent_watch import AgentWatch, RunLimits, fit_to_show
 from headgate.core.agents.find_profile import Profile, resume, session, writes_events
+from headgate.core.agents.given_session import is_since, session_id, takes_one, with_session
+from headgate.core.agents.output_lines import tells_no_session
 from headgate.core.jobs.job import UNREADABLE, AttemptOutcome, End, command, exit_text, load
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
@@ -28,13 +30,15 @@ from headgate.gate.liveness.process_marks import MARK, carriers, end, family
 from headgate.gate.worker_jobs import Taken
 from headgate.runner.child import MINDED, Child
 from headgate.store import open_store
+from headgate.wire.hear_wire import hear_wire
 from headgate.wire.supervise import Wire, take_over
+from headgate.work.agent_version import agent_version
 from headgate.work.end_causes import Cause, EndAsked, Stopped, as_caused, asked
 from headgate.work.log_file import Tail, log_path, open_log, trim
 from headgate.work.lost_attempt import LOST, had_finished, read_again
 from headgate.work.refusal_news import RefusalNews
 from headgate.work.standard_streams import hand_in, redirect
-from headgate.work.start_program import hear_wire, start_program
+from headgate.work.start_program import start_program
 
 if TYPE_CHECKING:
     from headgate.core.jobs.job import Spec
@@ -42,6 +46,8 @@ if TYPE_CHECKING:
 _LOOK = Seconds(0.25)
 _READING = Seconds(1.0)
 """For how long a runner reads without looking whether the program must be ended."""
+_FEW_LINES = 30
+"""An agent that says that its session is not there says hardly more."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -60,6 +66,14 @@ class WatchedOutput(NamedTuple):
         """Let go of the log."""
         self.tail.close()
         os.close(self.log)
+
+
+class Start(NamedTuple):
+    """A command, with what is known of its session before it has said a word."""
+
+    argv: list[str]
+    session: str
+    resumes: bool = False
 
 
 def run_order(order: dict[str, Any]) -> None:
@@ -120,7 +134,7 @@ class Runner:
         os.kill(os.getpid(), signal.SIGCHLD)
 
     def _attempt(self, taken: Taken) -> End:
-        job, lease = taken
+        job = taken.job
         spec = load(job.spec)
         if spec is UNREADABLE:
             text = "what it was submitted with is damaged in the store; submit it again"
@@ -134,25 +148,62 @@ class Runner:
             text = f"cannot write its log {path}: {why}"
             return End(AttemptOutcome.FAILED, "no_log", fit_to_show(text))
         redirect(log, path)
+        self._gate.enter_project(spec.cwd)
         profile = self._gate.profile_of(spec.argv)
         argv = command(spec, job.key)
-        named = session(profile, argv)
-        before = self._before(taken, spec, profile)
-        if before.finished:
+        before = self._before(taken, spec, profile) if job.parks else None
+        if before is not None and before.finished:
             os.write(log, b"headgate: the attempt before had finished; nothing was started\n")
             os.close(log)
             return had_finished("the attempt before this one had", before.session)
-        resumed = resume(profile, argv, before.session) if before.session else None
-        argv = resumed or argv
-        if spec.stdin is not None and resumed is None:  # else it has read it already
+        earlier = before.session if before is not None else job.session
+        resumed = resume(profile, argv, earlier) if earlier else None
+        if resumed is None:
+            return self._run(taken, profile, self._new(taken, spec, profile, 0), log)
+        how = self._run(taken, profile, Start(resumed, earlier, resumes=True), log)
+        if how.outcome is not AttemptOutcome.FAILED or not self._had_no_session(profile, path):
+            return how
+        log = open_log(path)
+        os.write(log, b"headgate: that session is not there; it begins anew\n")
+        return self._run(taken, profile, self._new(taken, spec, profile, 1), log)
+
+    def _new(self, taken: Taken, spec: "Spec", profile: Profile, tries: int) -> "Start":
+        """How a session is begun: with an id of ours if it could not be resumed otherwise."""
+        job, argv = taken.job, command(spec, taken.job.key)
+        named = session(profile, argv)
+        if named or not takes_one(profile, argv):
+            return Start(argv, named)
+        path = spec.env.get("PATH", os.environ.get("PATH"))
+        if not is_since(agent_version(profile, argv, path, spec.cwd), profile.given_since):
+            return Start(argv, "")
+        given = session_id(self._gate.store_id, job.id, job.attempts, tries)
+        return Start(with_session(profile, argv, given), given)
+
+    def _had_no_session(self, profile: Profile, path: Path) -> bool:
+        """Whether an agent that was to go on has ended because there was nothing to go on with."""
+        tail = Tail(path)
+        try:
+            lines = tail.lines(to_end=True)
+            return len(lines) <= _FEW_LINES and tells_no_session(profile, lines)
+        finally:
+            tail.close()
+
+    def _run(self, taken: Taken, profile: Profile, start: "Start", log: int) -> End:
+        """Start a program and see to it until it has ended."""
+        job, lease = taken
+        spec = load(job.spec)
+        path = log_path(self._gate.jobs.folder, job.id, job.attempts)
+        if spec.stdin is not None and not start.resumes:  # else it has read it already
             hand_in(spec.stdin)
-        program = start_program(self._gate, taken, spec, argv, self._limits(spec))
+        program = start_program(self._gate, taken, spec, start.argv, self._limits(spec))
         if isinstance(program, End):
             os.close(log)
             return program
-        if named and not job.session:  # else who takes over after a kill would not know of it
-            self._gate.worker_jobs.remember(lease, named)
+        if start.session and start.session != job.session:
+            # Else who takes over after a kill would not know of it.
+            self._gate.worker_jobs.remember(lease, start.session)
         agent_watch = self._make_agent_watch(spec, profile, job.key)
+        agent_watch.session = agent_watch.session or start.session
         size = self._gate.job_policy.log_size
         watch = WatchedOutput(
             agent_watch, Tail(path), log, log_size=size, ours=True, wire=program.wire
@@ -174,7 +225,7 @@ class Runner:
         job = taken.job
         before = self._make_agent_watch(spec, profile, job.key)
         before.session = ""
-        for attempt in self._gate.jobs.attempts(job.id)[-2:-1] if job.parks else ():
+        for attempt in self._gate.jobs.attempts(job.id)[-2:-1]:
             if attempt.code in LOST:
                 before.session = session(profile, spec.argv)
                 read_again(log_path(self._gate.jobs.folder, job.id, attempt.number), before)
@@ -311,6 +362,7 @@ class Runner:
         spec = load(job.spec)
         path = log_path(self._gate.jobs.folder, job.id, job.attempts)
         log = open_log(path)
+        self._gate.enter_project(spec.cwd)
         profile = self._gate.profile_of(spec.argv)
         age = Seconds(time.time()) - self._gate.jobs.attempts(job.id)[-1].started
         wire = take_over(self._gate.wire_folder / str(job.id)) if self._gate.wire_folder else None

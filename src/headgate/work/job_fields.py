@@ -74,7 +74,7 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
         longest_backoff=policy.longest_backoff,
         grace=found.get("grace"),
         stdin=found.get("stdin"),
-        terms={name: found[name] for name in _RUN_LIMITS if name in found},
+        terms={name: found[name] for name in RUN_LIMITS if name in found},
     )
 
 
@@ -217,10 +217,11 @@ _KEYS = Field(_keys, "PROVIDER/MODEL, or a list of them")
 _TEXT = Field(_text, "text")
 _FLAG = Field(flag, FLAG)
 _COUNT = Field(_count, f"a whole number from 1 to {10**9}")
-_RUN_LIMITS: Fields = {
+RUN_LIMITS: Fields = {
     "park": _FLAG,
     "patience": Field(_patience, ""),
     "stale_after": _time("stale_after"),
+    "message_stale_after": _time("message_stale_after"),
     "max_runtime": _time("max_runtime"),
     "max_tool_calls": _COUNT,
     "same_tool_calls": _COUNT,
@@ -250,5 +251,5 @@ FIELDS: Fields = {
     "stdin": _TEXT,
     "meter": Field(choice(*METERS), listed(METERS)),
     "queue_timeout": Field(_queue_timeout, ""),
-    **_RUN_LIMITS,
+    **RUN_LIMITS,
 }

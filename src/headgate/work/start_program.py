@@ -2,13 +2,12 @@
 
 import os
 
-from headgate.core.agents.agent_watch import AgentWatch, RequestEnd, fit_to_show
+from headgate.core.agents.agent_watch import fit_to_show
 from headgate.core.agents.meters import Meter
 from headgate.core.agents.run_limits import RunLimits
-from headgate.core.answers.signals import Signal
 from headgate.core.jobs.job import AttemptOutcome, End, Spec, exit_text
 from headgate.core.named_tuple import NamedTuple
-from headgate.core.times import Ms, seconds
+from headgate.core.times import seconds
 from headgate.gate import Gate
 from headgate.gate.worker_jobs import Taken
 from headgate.runner.child import Child
@@ -89,20 +88,3 @@ def _not_metered(plan: WirePlan) -> End:
     """A job that was let in for its requests to be counted, where they cannot be seen."""
     text = f"its requests were to be counted, but cannot be seen here: {plan.choice.why}"
     return End(AttemptOutcome.FAILED, "cannot_start", fit_to_show(text), exit_text(126, 0))
-
-
-def hear_wire(wire: Wire | None, watch: AgentWatch, now: Ms) -> None:
-    """Let the watch over an agent know what its wire has told since the last time."""
-    for news in wire.news() if wire is not None else ():
-        if "accepted" in news:
-            watch.request_accepted(now, str(news["accepted"]))
-        elif "refused" in news:
-            retry_after = news.get("retry_after")
-            wait = Ms(retry_after) if isinstance(retry_after, int) else None
-            watch.request_refused(Signal(str(news["refused"]), wait), now, str(news.get("key", "")))
-        elif "ended" in news:
-            said = news["ended"]
-            end = RequestEnd(said["key"], said["status"], said["served"], tuple(said["tools"]))
-            watch.request_ended(now, end, in_tool=news["in_tool"])
-        elif "heard" in news:
-            watch.request_begun(now, in_tool=news["in_tool"])

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -129,11 +130,7 @@ def test_it_tells_less_and_goes_on(
 
 @pytest.mark.parametrize(
     "client,without",
-    [
-        ("claude", TEXT),
-        ("opencode", ("--print-logs", "--format", "json")),
-        ("gemini", TEXT),
-    ],
+    [("opencode", ("--print-logs", "--format", "json"))],
     indirect=["client"],
 )
 def test_it_tells_no_session(box: JobBox, client: Client, provider: Stage, without: Words) -> None:
@@ -141,6 +138,75 @@ def test_it_tells_no_session(box: JobBox, client: Client, provider: Stage, witho
     parked_and_done(box, client, provider, without)
     assert not provider.resumed_with()
     assert ran(client) == 2
+
+
+@pytest.mark.parametrize("client", ["claude", "gemini"], indirect=True)
+def test_it_is_given_a_session(box: JobBox, client: Client, provider: Stage) -> None:
+    """What writes text has a session of ours, and goes on with it after it was parked."""
+    parked_and_done(box, client, provider, TEXT)
+    job = box.job(1)
+    assert job["given_session"]
+    asked = provider.resumed_with()
+    assert asked
+    assert PROMPT in asked.text
+    assert asked.results
+    assert ran(client) == 1
+
+
+@pytest.mark.parametrize("client", ["claude", "gemini"], indirect=True)
+def test_a_given_session_lives_on_when_its_time_is_up(
+    box: JobBox, client: Client, provider: Stage
+) -> None:
+    """After `max_runtime`, too, it goes on where it was."""
+    box.config(BRISK)
+    provider.front.command, provider.front.once = ENDLESS, True
+    box.worker()
+    argv = [word for word in client.work_on(PROMPT) if word not in TEXT]
+    words = ("--max-runtime", "20s", "--retries", "2", "--cwd", str(client.work))
+    id = box.submit(*words, "--", *argv)
+    until(lambda: ran(client), within=SLOW)
+    job = ended(box, id)
+    assert (job["state"], codes(job)) == ("done", ["max_runtime", "exit"]), box.log(id)
+    assert job["given_session"]
+    assert provider.resumed_with()
+    assert ran(client) == 1
+
+
+@pytest.mark.parametrize("client", ["claude", "gemini"], indirect=True)
+def test_a_given_session_that_was_never_begun(box: JobBox, client: Client, provider: Stage) -> None:
+    """Killed before it had written anything down, it is begun anew, and not failed."""
+    box.config(BRISK)
+    box.worker()
+    argv = [word for word in client.work_on(PROMPT) if word not in TEXT]
+    id = submit(box, client, [str(late(client)), *argv[1:]])
+    until(lambda: box.job(id)["session"], within=SLOW)
+    runner = box.runner(id)
+    os.kill(runner, signal.SIGSTOP)
+    for pid in marked(box) - {runner}:
+        os.kill(pid, signal.SIGKILL)
+    (client.work / "late").touch()
+    os.kill(runner, signal.SIGKILL)
+    job = ended(box, id)
+    assert (job["state"], codes(job)) == ("done", ["lost", "exit"]), box.log(id, 2)
+    assert "that session is not there; it begins anew" in box.log(id, 2)
+    assert job["given_session"]
+    assert not provider.resumed_with()
+    assert ran(client) == 1
+
+
+def late(client: Client) -> Path:
+    """The same program, which begins to work at its second start only."""
+    path = client.home / "late" / client.name
+    path.parent.mkdir()
+    shim = f'#!/bin/sh\n[ -e late ] || exec tail -f /dev/null\nexec {client.program} "$@"\n'
+    path.write_text(shim)
+    path.chmod(0o755)
+    real = Path(client.program).resolve()
+    package = next(
+        here / "package.json" for here in real.parents if (here / "package.json").exists()
+    )
+    (path.parent / "package.json").write_text(package.read_text())
+    return path
 
 
 def parked_and_done(

@@ -14,7 +14,7 @@ from tests.clients.real import Client
 from tests.support import until
 from tests.work.conftest import JobBox
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
 PROMPT = "hello [[sim tokens=20 duration=0.5]]"
 CHANGES = re.compile(r"[0-9a-f]{4,}(?:-[0-9a-f]{2,})+|\b[a-z]{2,4}_\w{8,}|[0-9a-f]{12,}|\d+")
 """Names of sessions and messages, moments and counts: they differ from run to run."""
@@ -67,7 +67,7 @@ def test_a_cap_is_learned_in_text_mode(box: JobBox, client: Client, provider: St
     provider.plan(cap=0)
     box.env["HEADGATE_METER"] = "wire"
     runs = [Run(box, client, f"run{n}", text_mode(client)) for n in range(3)]
-    until(lambda: told(box, "limit_reduced"), within=45)
+    until(lambda: told(box, "limit_reduced"), within=180)
     provider.plan(cap=9)
     assert [run.wait() for run in runs] == [0, 0, 0], "\n".join(run.output for run in runs)
 
@@ -78,6 +78,6 @@ def test_a_refusal_under_run_reaches_its_pool(box: JobBox, client: Client, provi
     box.env["HEADGATE_METER"] = "wire"
     provider.plan(cap=0, retry_after=300_000)
     run = Run(box, client, "refused", text_mode(client))
-    until(lambda: told(box, "paused"), within=45)
+    until(lambda: told(box, "paused"), within=180)
     run.program.send(15)
     run.program.wait(45)

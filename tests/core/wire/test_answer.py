@@ -270,6 +270,27 @@ def test_events_in_any_order_say_the_same_however_cut(events: list[str]) -> None
     assert (one.end(), one.usage()) == (many.end(), many.usage())
 
 
+@settings(deadline=None)
+@given(st.data(), st.sampled_from(ALL), cuts())
+def test_events_say_in_one_piece_what_they_say_one_by_one(
+    data: st.DataObject, recorded: Recorded, at: list[int]
+) -> None:
+    """Every API, with events that hide a mark, or none, among those that say something."""
+    odd = ["data: [DONE]", ': "message_stop"', 'data: {"usage": {', 'data: "[DONE]"', "", "data: x"]
+    events = data.draw(st.lists(st.sampled_from([*recorded.events, *odd])))
+    apart, whole, cut = (EventStream(recorded.api) for _ in range(3))
+    body = "".join(f"{event}\n\n" for event in events).encode()
+    for event in events:
+        apart.feed(f"{event}\n\n".encode())
+    whole.feed(body)
+    for chunk in chunked(body, at):
+        cut.feed(chunk)
+    for one in (whole, cut):
+        assert one.events.outcome() is apart.events.outcome()
+        assert one.events.usage() == apart.events.usage()
+        assert one.events.tools.found() == apart.events.tools.found()
+
+
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
 def test_data_of_several_lines(line_end: bytes) -> None:
     """The lines of data of one event are put together, wherever a line's end is cut."""

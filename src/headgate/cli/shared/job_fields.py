@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from typing import Any
 
-from headgate.cli.shared.options import add_grace, add_meter, add_queue_timeout
+from headgate.cli.shared.options import add_grace, add_meter, add_queue_timeout, add_run_limits
 from headgate.cli.shared.piped_input import read_input
 from headgate.core.quantities import shown
 from headgate.core.table_fields import shortened
@@ -80,18 +80,7 @@ def add_options(parser: ArgumentParser) -> None:
         metavar="DUR",
         help="how long it may go on without progress after a refusal, before it is parked (90s)",
     )
-    parser.add_argument(
-        "--stale-after", metavar="DUR", help="end it after so long without output (off)"
-    )
-    parser.add_argument("--max-runtime", metavar="DUR", help="end it after so long (off)")
-    parser.add_argument(
-        "--max-tool-calls", metavar="N", help="end it after so many tool calls (off)"
-    )
-    parser.add_argument(
-        "--same-tool-calls",
-        metavar="N",
-        help="end it after so many equal tool calls in a row (100)",
-    )
+    add_run_limits(parser, same="100")
 
 
 def from_options(args: Namespace, argv: list[str], gate: Gate) -> Draft:

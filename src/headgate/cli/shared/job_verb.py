@@ -26,11 +26,15 @@ def do(args: Namespace, act: Callable[[Jobs, int], None]) -> int:
             try:
                 id = find_id(gate, text)
                 act(gate.jobs, id)
-                job = gate.jobs.status(id)
+                job = gate.job(id)
             except HeadgateError as error:
                 code = code or error.exit_code
                 say(str(error))
                 found.append(json_shapes.document(json_shapes.outcome(text, "failed", str(error))))
+                continue
+            if job is None:  # a client's lease that somebody has given on
+                found.append(json_shapes.document(json_shapes.outcome(text, "ended", None)))
+                say(f"the seats of {id} are free")
                 continue
             found.append(json_shapes.document(json_shapes.work(job)))
             if not args.json:

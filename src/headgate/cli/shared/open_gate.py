@@ -5,12 +5,14 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.config import Defaults
+from headgate.config import Defaults, Watched, find
 from headgate.core.printable_text import plain
 from headgate.errors import ConfigError, UsageError
 from headgate.gate import Gate
+from headgate.gate.live_settings import Source
 from headgate.store import open_store
 
 if TYPE_CHECKING:
@@ -21,19 +23,25 @@ _LONGEST_NOTE = 200
 
 def open_gate(args: Namespace) -> Gate:
     """The gate that the global options and the environment point at."""
-    return Gate.open(args.store, config=args.config_file)
+    gate = Gate.open(args.store, config=args.config_file)
+    if gate.project is not None and gate.project.advice:
+        say(f"note: {gate.project.advice}")
+    return gate
 
 
 def open_anyway(args: Namespace) -> Gate:
     """The same; but a broken configuration does not keep anyone from looking and cancelling.
 
-    Who waits is let in by others then: this process does not know the limits.
+    Who waits is let in by others then, if it is the file: this process does not know the limits.
     """
     try:
         return open_gate(args)
     except ConfigError as error:
         say(f"{error}\n(going on without it)")
-        return Gate(open_store(args.store), config=Defaults())
+    config: Source = Defaults()
+    with suppress(ConfigError):  # it was HEADGATE_LIMITS, or a project's file
+        config = Watched(Path(args.config_file) if args.config_file else find())
+    return Gate(open_store(args.store), config=config)
 
 
 def warn_of_slips(gate: Gate, keys: Iterable[str]) -> None:

@@ -90,3 +90,25 @@ def add_grace(parser: ArgumentParser) -> None:
         metavar="DUR",
         help="how long it has to end by itself when it is cancelled, before it is killed (10s)",
     )
+
+
+def add_run_limits(parser: ArgumentParser, *, same: str) -> None:
+    """When it is ended, whatever it does."""
+    parser.add_argument(
+        "--stale-after", metavar="DUR", help="end it after so long without output (off)"
+    )
+    parser.add_argument(
+        "--message-stale-after",
+        metavar="DUR",
+        help="end it after so long without a message or a tool call, however much else it writes "
+        "(off)",
+    )
+    parser.add_argument("--max-runtime", metavar="DUR", help="end it after so long (off)")
+    parser.add_argument(
+        "--max-tool-calls", metavar="N", help="end it after so many tool calls (off)"
+    )
+    parser.add_argument(
+        "--same-tool-calls",
+        metavar="N",
+        help=f"end it after so many equal tool calls in a row ({same})",
+    )

@@ -74,6 +74,8 @@ class Declared(NamedTuple):
 
 
 NOTHING = Declared()
+AGENTS = "*agents"
+"""Among the patterns of `observe`: all known agents, by their profiles. It is no pattern of RE2."""
 
 
 class PoolRow(NamedTuple):

@@ -4,7 +4,7 @@
 
 A pool exists as soon as any layer mentions it. HEADGATE_LIMITS belongs to whoever asks: it travels
 with each ticket as a *view*, so that all processes decide alike about it, whatever their own
-environment says.
+environment says. So do the limits of a project's own file, which only tighten.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from headgate.core.host.auto_limit import AGENT_MEMORY, auto_floor, auto_limit, 
 from headgate.core.host.pressure import Host, PressureLimits
 from headgate.core.key_patterns import HOST, is_pattern, parse_pattern
 from headgate.core.learning.control_law import begin
-from headgate.core.quantities import FOREVER, LONGEST_MS, MOST, parse_limit
+from headgate.core.quantities import FOREVER, LONGEST_MS, MOST, parse_limit, shown
 from headgate.core.rate_limits import Rates
 from headgate.core.stored_text.formats import Unreadable, whole
 from headgate.core.stored_text.stored_values import LEARNED, fixed
@@ -53,8 +53,22 @@ def resolve(
     return _hosted(pool, declared, row, host) if name == HOST and declared is not None else pool
 
 
+_AT_MOST = "<"
+"""What begins a limit in a view that only tightens. Version 0.1.0 takes it for unreadable."""
+
+
+class AtMost(int):
+    """A limit of a project's own file: it can tighten a pool, and never widen it."""
+
+
+PROJECT = "project"
+"""The source of a limit that a project's own file says."""
+
+
 def seen_under(name: str, pool: Pool | None, limit: int | str) -> Pool:
-    """A pool as seen by someone whose HEADGATE_LIMITS gives it this limit."""
+    """A pool as seen by someone whose HEADGATE_LIMITS, or project, gives it this limit."""
+    if isinstance(limit, AtMost):
+        return _tightened(pool or Pool(name, None, PROJECT), int(limit))
     number = limit if isinstance(limit, int) else None
     return (pool or Pool(name, None, "environment"))._replace(
         limit=number,
@@ -65,6 +79,13 @@ def seen_under(name: str, pool: Pool | None, limit: int | str) -> Pool:
         unread=(),
         fixed=False,
     )
+
+
+def _tightened(pool: Pool, most: int) -> Pool:
+    """A pool with at most so many seats; what it has learned goes on to hold back, not to try."""
+    if pool.limit is not None and pool.limit <= most:
+        return pool
+    return pool._replace(limit=most, source=PROJECT, most=most, adapt=OFF)
 
 
 def _hosted(pool: Pool, said: Declared, row: PoolRow | None, host: Host | None) -> Pool:
@@ -187,25 +208,38 @@ def _cooldown(name: str, adapt: str, declared: Declared, row: PoolRow, defaults:
 
 def parse_view(text: str, where: str = "HEADGATE_LIMITS") -> str:
     """Check a list such as `host=5,anthropic/claude-opus-*=4` and bring it into one form."""
+    whole_text = f" ({where} is {shown(text)})"
     limits: dict[str, int | str] = {}
     for part in text.replace("\n", ",").replace(";", ",").split(","):
         if not part.strip():
             continue
         name, equals, number = part.partition("=")
         if not equals:
-            raise ConfigError(f"{where}: {part.strip()!r} has no '='; expected POOL=LIMIT, …")
+            raise ConfigError(
+                f"{where}: {shown(part.strip())} has no '='; expected POOL=LIMIT, …{whole_text}"
+            )
         try:
             pattern = parse_pattern(name)
             word = number.strip().lower()
-            limit = UNLIMITED if word == UNLIMITED else parse_limit(number.strip())
+            most = word.removeprefix(_AT_MOST)
+            limit = UNLIMITED if word == UNLIMITED else parse_limit(most)
+            limit = f"{_AT_MOST}{limit}" if most != word else limit
         except UsageError as error:
-            raise ConfigError(f"{where}: in {part.strip()!r}: {error}") from None
+            raise ConfigError(f"{where}: in {shown(part.strip())}: {error}{whole_text}") from None
         if limits.get(pattern, limit) != limit:
             raise ConfigError(
-                f"{where}: {pattern} is given twice, as {limits[pattern]} and {limit}"
+                f"{where}: {pattern} is given twice, as {limits[pattern]} and {limit}{whole_text}"
             )
         limits[pattern] = limit
     return ",".join(f"{name}={limit}" for name, limit in sorted(limits.items()))
+
+
+def with_project(view: str, limits: Mapping[str, int]) -> str:
+    """A view with the limits of a project laid under it: HEADGATE_LIMITS beats them."""
+    said = [part for part in view.split(",") if part]
+    named = {part.rpartition("=")[0] for part in said}
+    more = (f"{name}={_AT_MOST}{n}" for name, n in limits.items() if name not in named)
+    return ",".join(sorted([*said, *more]))
 
 
 ALONE: Mapping[str, int | str] = {HOST: 1}
@@ -218,8 +252,9 @@ def read_view(view: str) -> Mapping[str, int | str]:
     limits: dict[str, int | str] = {}
     for part in view.split(",") if view else ():
         name, _, said = part.rpartition("=")
-        limit = UNLIMITED if said == UNLIMITED else whole(said, MOST)
+        number = whole(said.removeprefix(_AT_MOST), MOST)
+        limit = UNLIMITED if said == UNLIMITED else number
         if not limit or not is_pattern(name):
             return ALONE
-        limits[name] = limit
+        limits[name] = AtMost(limit) if said.startswith(_AT_MOST) else limit
     return limits

@@ -20,6 +20,9 @@ Once a request of the agent's was seen on the wire, requests decide, and nothing
 a refusal. It is not stale then while something passes on the wire, nor while a tool runs that it
 was told to call; but it is if it only asks, and asks in vain. Tool calls are counted from answers.
 
+How long it has sent no message and called no tool is measured beside that, whatever else is
+printed: while a tool runs, too. Of an agent that writes text, each line of its work is a message.
+
 No clock of its own: `now` is in milliseconds on any clock, `wall` in seconds since the epoch.
 Whatever is fed, nothing here raises.
 """
@@ -30,6 +33,7 @@ from collections.abc import Sequence
 from headgate.core.agents.output_lines import look
 from headgate.core.agents.profile import OutputLine, Profile
 from headgate.core.agents.run_limits import RunLimits
+from headgate.core.agents.watch_verdict import RequestEnd, WatchVerdict
 from headgate.core.answers.answer_rules import Rule
 from headgate.core.answers.builtin_rules import LINES
 from headgate.core.answers.classify import LineVerdict, judge_line
@@ -39,7 +43,7 @@ from headgate.core.printable_text import printable, without_sequences
 from headgate.core.quantities import show_duration
 from headgate.core.times import NO_TIME, Ms, Seconds
 
-__all__ = ["AgentWatch", "RunLimits", "WatchVerdict"]
+__all__ = ["AgentWatch", "RequestEnd", "RunLimits", "WatchVerdict"]
 
 _BURST = Ms(250)
 """For how many milliseconds text after a refusal belongs to it."""
@@ -61,32 +65,6 @@ _SECRET = re.compile(
     r"(?<![A-Za-z0-9])(?:sk[-_][\w.-]{8,}|(?:AIza|AKIA|eyJ)[\w.-]{12,}|gh[a-z]_\w{16,}|"
     r"xox[a-z]-[\w-]{8,})|(?<=Bearer )\S+|(?<=://)[^\s/@]{1,200}(?=@)"
 )
-
-
-class WatchVerdict(NamedTuple):
-    """Why an agent must be ended, or how its end is to be judged."""
-
-    code: str
-    text: str
-    park: bool = False
-    awaits_quota: bool = False
-    """Whether upstream has said until when its quota is gone."""
-    not_before: Ms | None = None
-    """For how many milliseconds upstream wants to be left alone, if it said so."""
-    resumes: bool = False
-    """Whether another try may go on with its session: it had used up what it may, no more."""
-
-
-class RequestEnd(NamedTuple):
-    """How a request that was seen on the wire ended."""
-
-    key: str
-    status: int
-    """Of HTTP; 0 if there was no answer."""
-    served: bool
-    """Whether upstream did what it was asked for, to the end."""
-    tools: tuple[str, ...] = ()
-    """What identifies each tool call that its answer asked for."""
 
 
 class _Suspicion(NamedTuple):
@@ -132,7 +110,7 @@ class AgentWatch:
         self._limits = limits
         self._provider = provider
         self._started = started_ms
-        self._heard = started_ms
+        self._heard = self._spoke = started_ms
         self._last = ""
         self._events = False
         self._tool = ""
@@ -185,6 +163,8 @@ class AgentWatch:
             seen, stderr = OutputLine(progress=True, error=seen.error), False
         self._events = self._events or is_event
         self.session = self.session or seen.session
+        if seen.message or (seen.tool and not self._wired):
+            self._spoke = now
         self._count(seen)
         said = self._read(line, wall, is_event=looks_so, own=seen.error)
         own_word = self._is_own_word(said, is_event=is_event, stderr=stderr)
@@ -282,6 +262,8 @@ class AgentWatch:
         """An answer is over; perhaps the agent was told to call tools, and does."""
         self._heard = now
         self._in_tool = in_tool
+        if ended.served:
+            self._spoke = now
         for tool in ended.tools:
             self._count_tool(tool)
         if self._of_helper(ended.key):
@@ -308,6 +290,8 @@ class AgentWatch:
             times.append(self._heard + limits.stale_after)
         if limits.stale_after is not None and self._vain >= _FEW_FAILURES:
             times.append(self._vain_since + limits.stale_after)
+        if limits.message_stale_after is not None:
+            times.append(self._spoke + limits.message_stale_after)
         if limits.max_runtime is not None:
             times.append(self._started + limits.max_runtime)
         if limits.park and self._since is not None:
@@ -369,6 +353,11 @@ class AgentWatch:
             text = f"it {nothing} for {show_duration(now - self._heard)}"
             text = f"{text}; stale_after is {show_duration(limits.stale_after)}"
             return WatchVerdict("stale", text, resumes=True)
+        mute = limits.message_stale_after
+        if mute is not None and now >= self._spoke + mute:
+            text = f"it sent no message and called no tool for {show_duration(now - self._spoke)}"
+            text = f"{text}; message_stale_after is {show_duration(mute)}"
+            return WatchVerdict("message_stale", text, resumes=True)
         if limits.max_runtime is not None and now >= self._started + limits.max_runtime:
             text = f"it ran for {show_duration(now - self._started)}"
             shown = show_duration(limits.max_runtime)

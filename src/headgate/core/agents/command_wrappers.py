@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from headgate.core.named_tuple import NamedTuple
@@ -73,8 +74,18 @@ class Start(NamedTuple):
     """Variables that are set on the way."""
 
 
+def is_wrapper(program: str) -> bool:
+    """Whether a program is known to start another one."""
+    return program in _WRAPPERS
+
+
 def unwrap(argv: Sequence[str]) -> Start:
     """The program behind the ones that only start another."""
+    return _unwrap(tuple(argv))
+
+
+@lru_cache(maxsize=4)  # whoever starts a program asks several times what it is
+def _unwrap(argv: tuple[str, ...]) -> Start:
     at = 0
     environment: dict[str, str] = {}
     for _ in range(_DEEPEST):

@@ -6,7 +6,7 @@ Whatever comes in, nothing here raises.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -32,6 +32,15 @@ def read(profile: Profile, line: str) -> OutputLine:
         if said and said.kind in REFUSALS:
             return seen._replace(progress=False)
     return seen
+
+
+def tells_no_session(profile: Profile, lines: Iterable[str]) -> bool:
+    """Whether an agent has said that the session that it was to go on with is not there."""
+    return any(
+        _compiled(pattern, builtin=profile.builtin).match(line[:_LONGEST_TEXT])
+        for line in lines
+        for pattern in profile.no_session
+    )
 
 
 def look(profile: Profile, line: str) -> tuple[bool, OutputLine]:
@@ -63,18 +72,19 @@ def look(profile: Profile, line: str) -> tuple[bool, OutputLine]:
     if profile.asks:
         found = _compiled(profile.asks, builtin=profile.builtin).match(text)
         asks = found[1] or "" if found else ""
-    return False, OutputLine(not retries, "", session, asks=asks)
+    return False, OutputLine(not retries, "", session, message=not retries, asks=asks)
 
 
 def _event(profile: Profile, event: dict[str, object], kind: str) -> OutputLine:
     told = (_session(_at(event, path)) for path in profile.session)
     well = not any(_holds(event, test) for test in profile.unless)
     return OutputLine(
-        well and _is_one(profile.progress, kind),
-        " ".join(_calls(profile.tools, event, kind)),
-        next(filter(None, told), ""),
+        progress=well and _is_one(profile.progress, kind),
+        tool=" ".join(_calls(profile.tools, event, kind)),
+        session=next(filter(None, told), ""),
         error=not profile.errors or _is_one(profile.errors, kind),
         finished=well and _is_one(profile.finished, kind),
+        message=well and _is_one(profile.messages or profile.progress, kind),
     )
 
 

@@ -66,8 +66,12 @@ class Profile(NamedTuple):
     """Options whose value is the prompt."""
     session_options: tuple[str, ...] = ()
     """Options whose value is the id that a new session gets."""
+    given_since: str = ""
+    """From which version on they take an id of ours, where its text tells none; empty for never."""
     resume: tuple[str, ...] = ()
     """The arguments that go on with `{session}`."""
+    no_session: tuple[str, ...] = ()
+    """Patterns for lines of text with which it ends because that session is not there."""
     drops: tuple[str, ...] = ()
     """Options that do not go together with them."""
     unresumable: tuple[str, ...] = ()
@@ -90,6 +94,9 @@ class Profile(NamedTuple):
     """Where text is its own word on errors, and no content: see `ERROR_TEXT`."""
     progress: tuple[str, ...] = ()
     """Kinds of events that mean that work goes on."""
+    messages: tuple[str, ...] = ()
+    """Kinds of events that are a message of its own, or a part of one; if none are listed, those
+    of `progress`."""
     finished: tuple[str, ...] = ()
     """Kinds of events, the last of a run, that mean that its work is done."""
     unless: tuple[str, ...] = ()
@@ -135,6 +142,8 @@ class OutputLine(NamedTuple):
     """Whether it is an event by which the agent tells of its own errors."""
     finished: bool = False
     """Whether it tells that the agent's work is done."""
+    message: bool = False
+    """Whether it is a message of the agent's own, or a part of one."""
     asks: str = ""
     """Which request it begins, if it does: text that is in the line of its refusal too."""
 

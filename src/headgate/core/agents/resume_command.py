@@ -52,6 +52,11 @@ def resume(profile: Profile, argv: Sequence[str], session: str) -> list[str] | N
     return [*head, *parsed.options, *more, *_prompt(profile, parsed.options, words)]
 
 
+def free_words(profile: Profile, args: Sequence[str]) -> list[str]:
+    """The words of a command line that belong to no option, as far as that can be told."""
+    return _parse(profile, args).words
+
+
 def _prompt(profile: Profile, options: Sequence[str], words: list[str]) -> list[str]:
     """The words of the new prompt. One that came through a pipe must be replaced too."""
     if not profile.continue_with:

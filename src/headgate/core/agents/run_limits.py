@@ -23,6 +23,8 @@ class RunLimits(NamedTuple):
     """How many times in a row it may make the same tool call."""
     park: bool = True
     """Whether a refused agent is ended and its job parked."""
+    message_stale_after: Ms | None = None
+    """How long it may send no message and call no tool, whatever else it writes."""
 
 
 class JobPolicy(NamedTuple):
@@ -53,14 +55,18 @@ def warnings(given: RunLimits | JobPolicy) -> list[str]:
 def harmful_settings(given: RunLimits | JobPolicy) -> Iterator[tuple[str, str]]:
     """The settings that would end healthy agents, each with what is wrong with it."""
     limits = given.limits if isinstance(given, JobPolicy) else given
-    patience, stale, runtime, calls, same, _ = limits
+    patience, stale, mute = limits.patience, limits.stale_after, limits.message_stale_after
+    runtime, calls, same = limits.max_runtime, limits.max_tool_calls, limits.same_tool_calls
     if patience < 30_000:
         text = f"refusals often ask for a longer wait than {show_duration(patience)}"
         yield "patience", f"{text}, and an agent that obeys is ended; 90s is usual"
     if stale is not None and stale < 600_000:
         text = f"a working agent may be silent for longer than {show_duration(stale)}"
         yield "stale_after", f"{text} (claude writes no text before its end); 45m is safer"
-    if runtime is not None and runtime < 1_800_000:
+    if mute is not None and mute < 600_000:
+        text = f"a tool, or a long thought, may take longer than {show_duration(mute)}"
+        yield "message_stale_after", f"{text}; 60m is safer"
+    if runtime is not None and runtime <= 1_800_000:
         text = f"agents run for hours, and are ended after {show_duration(runtime)}"
         yield "max_runtime", f"{text}; 12h is safer"
     if calls is not None and calls < 1_000:

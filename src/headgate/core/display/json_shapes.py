@@ -45,7 +45,7 @@ WORK = (
     *("priority", "weight", "pool", "position", "eta", "since", "waited"),
     *("submitted", "started", "held", "ended", "due"),
     *("attempts", "exit", "pid", "borrows", "last_line", "in_flight", "oldest_request"),
-    *("session", "parks"),
+    *("session", "given_session", "parks"),
 )
 HISTORY = ("pools", "events", "attempt_list", "deadlock", "metered")
 METERED = Metered._fields

@@ -242,6 +242,8 @@ class JobStatus(NamedTuple):
     held: Seconds | None = None
     session: str = ""
     """The session of its agent, where that has told it."""
+    given_session: bool = False
+    """Whether headgate gave that session its id, because its agent would not have told one."""
     parks: int = 0
     """How often it was parked."""
 
@@ -376,6 +378,8 @@ _SENTENCES = {
     "outgrown": "{pool} was cut to a limit of {limit}, which {used} seats do not fit",
     "behind": "others are ahead in the line for {pool}{figures}",
     "no_worker": "no worker is there to start it (headgate worker)",
+    "client_silent": "its client was not heard of lately; it keeps its place, and starts when that "
+    "is heard of again",
     "process_stopped": "its process is stopped; it keeps its place, and starts when that goes on",
     "next": "it is about to be let in",
     "confirming": "{pool} waits for an answer before it lets in another one{figures}",

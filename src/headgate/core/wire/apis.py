@@ -6,7 +6,7 @@ work.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from urllib.parse import unquote
@@ -117,9 +117,12 @@ def _neighbour(path: str) -> Api:
     return Api.GEMINI if re.search(r"/v1(?:beta|alpha|internal)\b", path) else Api.UNKNOWN
 
 
-def plain_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def plain_headers(pairs: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     """Headers as they came, by their names in lower case; several of one name are joined."""
-    found: dict[str, str] = {}
+    found = {_plain_name(name): value.decode("latin-1").strip() for name, value in pairs}
+    if len(found) == len(pairs):
+        return found
+    found = {}
     for raw_name, raw_value in pairs:
         name, value = _plain_name(raw_name), raw_value.decode("latin-1").strip()
         found[name] = f"{found[name]}, {value}" if name in found else value

@@ -103,26 +103,34 @@ def _parsed(body: bytes) -> BodyFields | None:
         document = json.loads(body.removeprefix(_BOM).decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
         return None
-    return _fields(_wanted(document)) if isinstance(document, dict) else None
-
-
-def _wanted(document: Mapping[str, object]) -> Mapping[Path, object]:
-    """The fields of a document that matter."""
-    found: dict[Path, object] = {path: document.get(path[0]) for path in _WANTED if len(path) == 1}
-    for path in (_USER, _SESSION):
-        outer = document.get(path[0])
-        found[path] = outer.get(path[1]) if isinstance(outer, dict) else None
-    return found
+    if not isinstance(document, dict):
+        return None
+    user, request = document.get("metadata"), document.get("request")
+    return BodyFields(
+        model=_text(document.get("model")),
+        stream=document.get("stream") is True,
+        session=_session(
+            user.get("user_id") if isinstance(user, dict) else None,
+            request.get("session_id") if isinstance(request, dict) else None,
+        ),
+        kind=_text(document.get("type")),
+    )
 
 
 def _fields(found: Mapping[Path, object]) -> BodyFields:
-    def text(path: Path) -> str:
-        value = found.get(path)
-        return value if isinstance(value, str) else ""
-
     return BodyFields(
-        model=text(_MODEL)[:_LONGEST_NAME],
+        model=_text(found.get(_MODEL)),
         stream=found.get(_STREAM) is True,
-        session=session_of(text(_USER)) or text(_SESSION)[:_LONGEST_NAME],
-        kind=text(_KIND)[:_LONGEST_NAME],
+        session=_session(found.get(_USER), found.get(_SESSION)),
+        kind=_text(found.get(_KIND)),
     )
+
+
+def _session(user: object, session: object) -> str:
+    """The conversation, by what Anthropic's clients tell, or Gemini's."""
+    named = session_of(user) if isinstance(user, str) else ""
+    return named or _text(session)
+
+
+def _text(value: object) -> str:
+    return value[:_LONGEST_NAME] if isinstance(value, str) else ""

@@ -5,6 +5,9 @@ data, and comments. An ordinary chunk costs a few searches. Of an event that doe
 two ends are kept.
 """
 
+import re
+from collections.abc import Mapping
+
 from headgate.core.wire.answer_events import DONE, MARKS, AnswerEvents
 from headgate.core.wire.apis import Api
 from headgate.core.wire.token_usage import USAGE
@@ -13,6 +16,20 @@ _LONGEST_EVENT = 1024 * 1024
 _HEAD = 4 * 1024
 _TAIL = 16 * 1024
 _BOM = b"\xef\xbb\xbf"
+_END = b"\n\n"
+_QUOTE = b'"'
+_FIND: Mapping[Api, re.Pattern[bytes]] = {
+    api: re.compile(
+        b'"(?:%b)'
+        % b"|".join(one.pattern.removeprefix(_QUOTE) for one in (marks, USAGE.get(api)) if one)
+    )
+    for api, marks in MARKS.items()
+}
+"""What any event has in it that matters; that it begins with a quotation mark makes it fast."""
+_FIND_DONE: Mapping[Api, re.Pattern[bytes]] = {
+    api: re.compile(rb"%b|\[DONE\]" % find.pattern) for api, find in _FIND.items()
+}
+_ONLY_DONE = re.compile(rb"\[DONE\]")
 
 
 class EventStream:
@@ -22,6 +39,7 @@ class EventStream:
         self.events = AnswerEvents(api)
         self._marks = MARKS.get(api)
         self._usage = USAGE.get(api)
+        self._find = _FIND.get(api)
         self._rest = bytearray()
         """The beginning of an event whose end has not come."""
         self._head = b""
@@ -37,14 +55,14 @@ class EventStream:
         if rest:
             seen = len(rest) - 1
             rest += chunk
-            end = rest.rfind(b"\n\n", max(seen, 0))
+            end = rest.rfind(_END, max(seen, 0))
             if end < 0:
                 self._shorten()
                 return False
             block = bytes(rest[: end + 2])
             del rest[: end + 2]
         else:
-            end = chunk.rfind(b"\n\n")
+            end = chunk.rfind(_END)
             if end < 0:
                 rest += chunk
                 self._shorten()
@@ -57,6 +75,8 @@ class EventStream:
 
     def end(self) -> bool:
         """Read what is left when the stream has ended: some leave out the last empty line."""
+        if not self._rest:
+            return False
         last, self._rest = bytes(self._rest), bytearray()
         if self._head:
             return last.rstrip().endswith(b"}") and self._take_long(last)
@@ -67,20 +87,29 @@ class EventStream:
         if not self._begun:
             self._begun = True
             block = block.removeprefix(_BOM)
-        marks, usage = self._marks, self._usage
-        matters = marks is not None and marks.search(block)
-        if not matters and DONE not in block and not (usage is not None and usage.search(block)):
-            return False  # as nearly always
+        find = self._find
+        if DONE in block:
+            find = _FIND_DONE.get(self.events.api, _ONLY_DONE)
+        found = find.search(block) if find is not None else None
         told = False
-        alone = block.find(b"\n\n") == len(block) - 2
-        for event in (block,) if alone else block.split(b"\n\n"):
-            if marks is not None and marks.search(event):
-                told = self.events.take_marked(_data(event)) or told
-            elif DONE in event:
-                told = self.events.take(_data(event)) or told
-            elif usage is not None and usage.search(event):
-                self.events.keep_usage(_data(event))
+        while found is not None and find is not None:  # nearly never
+            at = found.start()
+            start, end = block.rfind(_END, 0, at), block.find(_END, at)
+            event = block[start + 2 if start >= 0 else 0 : end if end >= 0 else len(block)]
+            told = self._take_event(event) or told
+            found = find.search(block, end) if end >= 0 else None
         return told
+
+    def _take_event(self, event: bytes) -> bool:
+        """Read an event that may say something."""
+        marks = self._marks
+        if marks is not None and marks.search(event):
+            return self.events.take_marked(_data(event))
+        if DONE in event:
+            return self.events.take(_data(event))
+        if self._usage is not None and self._usage.search(event):
+            self.events.keep_usage(_data(event))
+        return False
 
     def _take_long(self, block: bytes) -> bool:
         """Take an event of which only the ends are left, and those behind it."""
@@ -109,6 +138,9 @@ class EventStream:
 
 
 def _data(event: bytes) -> bytes:
-    """The data of an event."""
+    """The data of an event: nearly always what is in its last line."""
+    at = event.find(b"data:")
+    if at >= 0 and (not at or event[at - 1 : at] == b"\n") and event.find(b"\n", at) < 0:
+        return event[at + 5 :].removeprefix(b" ")
     lines = (line[5:] for line in event.split(b"\n") if line.startswith(b"data:"))
     return b"\n".join(line.removeprefix(b" ") for line in lines)

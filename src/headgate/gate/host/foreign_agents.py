@@ -9,14 +9,20 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
+from headgate.core.admission.pools import AGENTS
+from headgate.core.key_patterns import HOST
+from headgate.core.key_patterns import matches as covered
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.user_patterns import UserPattern, user_pattern
 from headgate.gate.liveness.process_marks import MARK
 
 if TYPE_CHECKING:
     import psutil
+
+    from headgate.gate.host.known_agents import KeyOf
 
 _LONGEST = 32 * 1024
 _TAKES_A_WORD = {"-W", "-X"}
@@ -41,10 +47,15 @@ class _Match(NamedTuple):
     above: "tuple[psutil.Process, ...]" = ()
 
 
-def count(patterns: Mapping[str, tuple[str, ...]], ours: Ours) -> dict[str, int]:
-    """For each pool, how many foreign agents match one of its regular expressions."""
+def count(
+    patterns: Mapping[str, tuple[str, ...]], ours: Ours, key_of: "KeyOf | None" = None
+) -> dict[str, int]:
+    """For each pool, how many foreign agents match one of its regular expressions.
+
+    `key_of` tells what the known agents use, for pools that count those.
+    """
     counts = dict.fromkeys(patterns, 0)
-    matches, own = _scan(patterns, ours)
+    matches, own = _scan(patterns, ours, key_of)
     if not matches:
         return counts
     wrappers = _wrappers(matches, own)
@@ -63,14 +74,15 @@ def count(patterns: Mapping[str, tuple[str, ...]], ours: Ours) -> dict[str, int]
 
 
 def _scan(
-    patterns: Mapping[str, tuple[str, ...]], ours: Ours
+    patterns: Mapping[str, tuple[str, ...]], ours: Ours, key_of: "KeyOf | None"
 ) -> "tuple[dict[int, _Match], dict[int, tuple[psutil.Process, list[str]]]]":
     """One pass over all processes: those that match, and those that are headgate itself."""
     wanted = {
-        pool: [command_pattern(pattern) for pattern in some]
+        pool: [command_pattern(pattern) for pattern in some if pattern != AGENTS]
         for pool, some in patterns.items()
         if some
     }
+    known = [pool for pool, some in patterns.items() if AGENTS in some] if key_of else []
     matches: dict[int, _Match] = {}
     own: dict[int, tuple[psutil.Process, list[str]]] = {}
     for process, argv in command_lines() if wanted else ():
@@ -80,6 +92,9 @@ def _scan(
             continue
         text = " ".join(argv)[:_LONGEST]
         pools = [pool for pool, some in wanted.items() if any(one.search(text) for one in some)]
+        key = key_of(argv, partial(_environment, process)) if key_of and known else None
+        if key is not None:
+            pools += [pool for pool in known if pool == HOST or (key and covered(pool, key))]
         if pools:
             matches[pid] = _Match(process, text, frozenset(pools), ancestors(process))
     return matches, own
@@ -102,6 +117,15 @@ def command_lines() -> "Iterator[tuple[psutil.Process, list[str]]]":
         with suppress(psutil.Error, OSError):
             if argv := process.cmdline():
                 yield process, argv
+
+
+def _environment(process: "psutil.Process") -> Mapping[str, str]:
+    import psutil
+
+    try:
+        return process.environ()
+    except (psutil.Error, OSError):
+        return {}
 
 
 def _wrappers(

@@ -36,6 +36,13 @@ class LocalRegistry:
     def forget(self, member: str) -> None:
         """Nothing is left by anyone."""
 
+    def announce(self, member: str) -> None:
+        """No other version shares this store."""
+
+    def is_announced(self, member: str) -> bool:
+        """Nobody has to be told."""
+        return True
+
     def wake(self, member: str) -> None:
         """Tell a member to look at the store: something has changed for it."""
         poke = _AT_HOME.get(member)

@@ -43,6 +43,7 @@ _OLD = 3600
 _SOME = 50
 _ID = r"[0-9A-Za-z_-]{1,64}"
 _TRIES = 5
+_PLACE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 _MODES = {"life": os.O_RDONLY | os.O_NONBLOCK, "wake": os.O_RDWR | os.O_NONBLOCK}
 
 
@@ -169,6 +170,30 @@ class PipeRegistry:
                 self._path(member, kind).unlink(missing_ok=True)
         self.marked_programs.pop(member, None)
         self._lost.pop(member, None)
+
+    def announce(self, member: str) -> None:
+        """Put files in the place of the pipes of a client on another machine, which has none.
+
+        The store says whether it lives. Processes of version 0.1.0 do not know that, and take
+        whom they can open a file of for alive.
+        """
+        try:
+            make_folder(self.folder, shared=self._shared)
+            for kind in ("wake", "life"):
+                fd = os.open(self._path(member, kind), _PLACE, 0o600)
+                try:
+                    if self._shared:
+                        open_as_its_folder(fd, self.folder)
+                finally:
+                    os.close(fd)
+        except OSError as error:
+            raise StoreUnavailableError(
+                f"cannot use {self.folder}, where the store keeps its pipes: {error.strerror}"
+            ) from error
+
+    def is_announced(self, member: str) -> bool:
+        """Whether those files are there."""
+        return all(self._path(member, kind).exists() for kind in ("wake", "life"))
 
     def _clear_up(self) -> None:
         """Remove pipes that nobody has open; their owners died before they could.

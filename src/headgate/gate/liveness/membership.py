@@ -8,6 +8,7 @@ from headgate.gate.liveness.member_pipes import MemberRegistry
 from headgate.gate.transactions.operation import Operation, Participant
 from headgate.ledger import watch_duty
 from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.remote_rows import is_remote
 from headgate.ledger.transaction.rows import Member
 from headgate.store.base import Store
 from headgate.store.machine_and_clock import machine_id, pid_space, process_start
@@ -50,11 +51,18 @@ class Membership(Participant):
         if on_watch := watch_duty.member_on_watch(ledger):
             ledger.woken.add(on_watch)
 
+    def conclude(self, ledger: Ledger, operations: Sequence[Operation]) -> None:
+        """Who serves a client on another machine is woken for it."""
+        for member in [one for one in ledger.woken if is_remote(one)]:
+            row = ledger.tx.remote_member(member)
+            if row is not None and row.server:
+                ledger.woken.add(row.server)
+
     def committed(self, ledger: Ledger, operations: Sequence[Operation]) -> Iterable[Operation]:
         """Wake those for whom something has changed, and clear up after those found dead."""
         self.joined = self.joined or self._joining
         for member in ledger.woken:
-            if member != self.registry.me:
+            if member != self.registry.me and not is_remote(member):
                 self.registry.wake(member)
         for member in ledger.removed_members:
             self.registry.forget(member)

@@ -107,3 +107,15 @@ class Participant:
     def committed(self, ledger: Ledger, operations: Sequence[Operation]) -> Iterable[Operation]:
         """Called after the commit, perhaps twice. Returns who else must be told of an outcome."""
         return ()
+
+
+class Attendant(Participant):
+    """A participant that has to know what others do to the store, too."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether it has to know that now."""
+        return True
+
+    def look(self, ledger: Ledger) -> None:
+        """Look for what others did, in a transaction that changes nothing."""

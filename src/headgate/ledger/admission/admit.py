@@ -21,6 +21,7 @@ from headgate.ledger.learning import apply_signals
 from headgate.ledger.transaction import unreadable
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import place
+from headgate.ledger.transaction.remote_rows import is_remote
 from headgate.ledger.transaction.rows import WITHOUT_HOST, Lane, LeaseRow, Ticket
 
 NO_WORKER = Reason("no_worker", "")
@@ -217,9 +218,11 @@ def absent(ledger: Ledger, head: Head) -> Reason | None:
     """Why a head that has room is not let in: its process is stopped, and would idle the seats."""
     if not head.member or not ledger.stopped(head.member):
         return None
+    limited = next((need.pool.name for need in head.needs if need.pool.limit is not None), HOST)
+    if is_remote(head.member):
+        return Reason("client_silent", limited)
     ledger.woken.add(head.member)  # so that it looks as soon as it goes on
-    limited = (need.pool.name for need in head.needs if need.pool.limit is not None)
-    return Reason("process_stopped", next(limited, HOST))
+    return Reason("process_stopped", limited)
 
 
 def make_head(ledger: Ledger, lane: Lane, ticket: Ticket) -> Head:

@@ -5,7 +5,7 @@ from headgate.core.jobs.states import JobEvent, Place, State
 from headgate.core.quantities import FOREVER
 from headgate.core.times import Ms
 from headgate.errors import UsageError
-from headgate.ledger import release
+from headgate.ledger import dead_members, release
 from headgate.ledger.jobs.lifecycle import advance, end_job, pick_up, stand, tell_of, unmet
 from headgate.ledger.transaction.ledger import Ledger
 
@@ -36,7 +36,12 @@ def hold(ledger: Ledger, id: int) -> None:
 
 
 def release_job(ledger: Ledger, id: int) -> None:
-    """Let a held job into the line, at the place that it has kept."""
+    """Let a held job into the line, at the place that it has kept.
+
+    Or give the seats on of a client that is not heard of any more, on a person's word.
+    """
+    if dead_members.free(ledger, id):
+        return
     job = waiting(ledger, id)
     if job.state is not State.HELD:
         raise UsageError(f"job {id} is not held: it is {job.state.word}")

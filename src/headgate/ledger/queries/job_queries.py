@@ -81,10 +81,17 @@ def some(ledger: Ledger, rows: list[Job], wall: Seconds, *, spots: bool = True) 
                 waited=spot.waited if spot else None,
                 held=seconds(ledger.now - lease.granted) if lease else None,
                 session=row.session,
+                given_session=bool(row.session) and _is_given(ledger, row),
                 parks=_parks(ledger, row),
             )
         )
     return found
+
+
+def _is_given(ledger: Ledger, job: Job) -> bool:
+    from headgate.core.agents.given_session import is_given
+
+    return is_given(job.session, ledger.tx.uid(), job.id, job.attempts)
 
 
 def _parks(ledger: Ledger, job: Job) -> int:

@@ -113,7 +113,7 @@ class Survey:
 
     def eta(self, reason: Reason, position: int) -> Ms | None:
         """In how many milliseconds a ticket at this position may expect its seat."""
-        if reason.code in {"no_worker", "process_stopped"}:
+        if reason.code in {"no_worker", "process_stopped", "client_silent"}:
             return None
         if reason.code in pressure.CODES:
             return None  # nobody knows when a machine recovers

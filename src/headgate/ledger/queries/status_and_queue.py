@@ -32,6 +32,7 @@ from headgate.ledger.queries.work_filter import ALL, WorkFilter
 from headgate.ledger.transaction import outside_use, unreadable
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import place
+from headgate.ledger.transaction.remote_rows import is_remote
 from headgate.ledger.transaction.rows import EventRow, Lane, LeaseRow, Ticket
 
 _ALL_LEASES = 10**9
@@ -288,7 +289,10 @@ def _waiting(ledger: Ledger, lane: Lane, ticket: Ticket, spot: Spot, wall: Secon
 def running(ledger: Ledger, lease: LeaseRow, wall: Seconds) -> Running:
     """A lease, as people want to see it."""
     listening = ledger.listening(lease.member)
-    state = "cancelling" if lease.cancel else "running" if listening else "orphaned"
+    suspect = is_remote(lease.member) and ledger.stopped(lease.member)
+    state = "suspect" if suspect else "running" if listening else "orphaned"
+    if lease.cancel:
+        state = "cancelling"
     held = seconds(ledger.now - lease.granted)
     return Running(
         id=lease.id,

@@ -16,6 +16,7 @@ from headgate.ledger.transaction.interface import UnreadableNote
 from headgate.ledger.transaction.line_changes import LineChanges
 from headgate.ledger.transaction.outside_use import place
 from headgate.ledger.transaction.pool_resolver import PoolResolver
+from headgate.ledger.transaction.remote_rows import Hearing, is_remote
 from headgate.ledger.transaction.rows import (
     WITHOUT_HOST,
     EventRow,
@@ -199,15 +200,29 @@ class Ledger:
 
     def listening(self, member: str) -> bool:
         """Whether a member's own process is there."""
+        if is_remote(member):
+            return self.hearing(member) is not Hearing.FENCED
         return self.liveness.listening(member, self.tx.member)
 
     def alive(self, member: str) -> bool:
         """Whether anything that inherited a member's life still runs."""
+        if is_remote(member):
+            return self.hearing(member) is not Hearing.FENCED
         return self.liveness.alive(member, self.tx.member)
 
     def stopped(self, member: str) -> bool | None:
-        """Whether a member's process is stopped; None if it cannot be seen."""
+        """Whether a member's process is stopped; None if it cannot be seen.
+
+        A client on another machine that is silent is taken to be: what it were granted would idle.
+        """
+        if is_remote(member):
+            return self.hearing(member) is not Hearing.HEARD
         return self.liveness.stopped(member, self.tx.member)
+
+    def hearing(self, member: str) -> Hearing:
+        """What is known of a client on another machine; nobody comes back who is forgotten."""
+        row = self.tx.remote_member(member)
+        return Hearing.FENCED if row is None else row.hearing(self.now, self.machine)
 
     def add_ticket(self, ticket: Ticket) -> None:
         """Put a ticket into its lane."""

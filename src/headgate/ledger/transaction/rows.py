@@ -14,6 +14,7 @@ from headgate.core.jobs.states import Word
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.transaction.pool_table import PoolTable
+from headgate.ledger.transaction.remote_rows import RemoteTx
 from headgate.ledger.transaction.request_rows import RequestTx
 from headgate.ledger.transaction.token_rows import TokenTx
 
@@ -222,7 +223,7 @@ class Expected(NamedTuple):
     """From when on leases count as granted lately."""
 
 
-class Tx(RequestTx, TokenTx, Protocol):
+class Tx(RequestTx, TokenTx, RemoteTx, Protocol):
     """An open transaction. Reads see its own writes; writes need a writing transaction.
 
     No write has an answer, so that a store may put writes off until the commit.

@@ -409,3 +409,24 @@ INSERT OR REPLACE INTO submission VALUES (?, ?, ?, ?)
 
 -- name: forget_submissions
 DELETE FROM submission WHERE at < ?
+
+-- name: remote_member
+SELECT member, name, server, boot, heard, fence FROM remote_member WHERE member = ?
+
+-- name: remote_members
+SELECT member, name, server, boot, heard, fence FROM remote_member ORDER BY member
+
+-- name: keep_remote_member
+INSERT OR REPLACE INTO remote_member VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: remote_request
+SELECT member, key, id, digest FROM remote_request WHERE member = ? AND key = ?
+
+-- name: remote_requests
+SELECT member, key, id, digest FROM remote_request WHERE member = ?
+
+-- name: keep_remote_request
+INSERT OR REPLACE INTO remote_request VALUES (?, ?, ?, ?)
+
+-- name: drop_remote_request
+DELETE FROM remote_request WHERE id = ?

@@ -16,6 +16,7 @@ leases    leases and resting seats
 jobs      jobs, attempts, what comes after what
 requests  requests of agents, and how each agent is counted and watched
 tokens    tokens of those who come from elsewhere, and what they have handed in
+remote    clients on other machines
 """
 
 import time
@@ -39,6 +40,7 @@ from headgate.store import column_codec
 from headgate.store.sql_rows.jobs import JobRows
 from headgate.store.sql_rows.leases import LeaseRows
 from headgate.store.sql_rows.line import FRONT, LineRows, read_lane
+from headgate.store.sql_rows.remote import RemoteRows
 from headgate.store.sql_rows.requests import RequestRows
 from headgate.store.sql_rows.session import Row, Session, Statement, Tables, firsts
 from headgate.store.sql_rows.tokens import TokenRows
@@ -53,7 +55,7 @@ _MANY = 64
 """From how many members on it takes less to ask for all of them than for each."""
 
 
-class SqlRows(LineRows, LeaseRows, JobRows, RequestRows, TokenRows):
+class SqlRows(LineRows, LeaseRows, JobRows, RequestRows, TokenRows, RemoteRows):
     """All tables, as the ledger sees them. Valid inside a transaction."""
 
     def __init__(self, tables: Tables) -> None:

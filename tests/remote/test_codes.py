@@ -1,0 +1,41 @@
+"""`headgate run` under a lease of a server: codes, streams and environments are the same."""
+
+from tests.runner.test_codes import (
+    test_a_program_ended_by_a_signal,
+    test_a_program_that_cannot_be_executed,
+    test_a_program_that_does_not_exist,
+    test_a_script_without_a_first_line_runs_as_in_a_shell,
+    test_a_task_gets_a_name_if_it_has_none,
+    test_bad_usage,
+    test_headgates_own_error,
+    test_input_and_output_pass_through_byte_by_byte,
+    test_no_room,
+    test_odd_words_reach_the_program_unchanged,
+    test_signals_of_the_program_are_as_its_caller_left_them,
+    test_the_program_may_sit_anywhere_on_the_path,
+    test_the_programs_own_code,
+    test_the_streams_are_the_same_files,
+    test_waited_long_enough,
+    test_waited_too_long,
+    test_what_the_program_finds_in_its_environment,
+)
+
+__all__ = [
+    "test_a_program_ended_by_a_signal",
+    "test_a_program_that_cannot_be_executed",
+    "test_a_program_that_does_not_exist",
+    "test_a_script_without_a_first_line_runs_as_in_a_shell",
+    "test_a_task_gets_a_name_if_it_has_none",
+    "test_bad_usage",
+    "test_headgates_own_error",
+    "test_input_and_output_pass_through_byte_by_byte",
+    "test_no_room",
+    "test_odd_words_reach_the_program_unchanged",
+    "test_signals_of_the_program_are_as_its_caller_left_them",
+    "test_the_program_may_sit_anywhere_on_the_path",
+    "test_the_programs_own_code",
+    "test_the_streams_are_the_same_files",
+    "test_waited_long_enough",
+    "test_waited_too_long",
+    "test_what_the_program_finds_in_its_environment",
+]

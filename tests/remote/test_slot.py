@@ -1,0 +1,41 @@
+"""What holds for a gate on this machine holds for one whose store is behind a server."""
+
+from tests.gate.test_slot import (
+    test_a_lease_says_what_it_is,
+    test_a_plain_with_inside_an_event_loop_is_refused,
+    test_a_release_counts_once_from_many_threads,
+    test_an_error_in_the_body_gives_the_seat_back,
+    test_bad_words_are_refused_before_anything_happens,
+    test_ids_are_never_given_twice,
+    test_not_waiting_leaves_nothing_behind,
+    test_on_wait_is_silent_when_let_in_at_once,
+    test_on_wait_is_silent_when_turned_away,
+    test_on_wait_tells_position_and_reason,
+    test_on_wait_that_raises_harms_nobody_else,
+    test_one_gate_wakes_another,
+    test_status_and_capacity_are_frozen,
+    test_two_lines_of_async_python_do_it,
+    test_two_lines_of_python_do_it,
+    test_waiting_too_long_withdraws_the_ticket,
+    test_weight_takes_all_its_seats_or_none,
+)
+
+__all__ = [
+    "test_a_lease_says_what_it_is",
+    "test_a_plain_with_inside_an_event_loop_is_refused",
+    "test_a_release_counts_once_from_many_threads",
+    "test_an_error_in_the_body_gives_the_seat_back",
+    "test_bad_words_are_refused_before_anything_happens",
+    "test_ids_are_never_given_twice",
+    "test_not_waiting_leaves_nothing_behind",
+    "test_on_wait_is_silent_when_let_in_at_once",
+    "test_on_wait_is_silent_when_turned_away",
+    "test_on_wait_tells_position_and_reason",
+    "test_on_wait_that_raises_harms_nobody_else",
+    "test_one_gate_wakes_another",
+    "test_status_and_capacity_are_frozen",
+    "test_two_lines_of_async_python_do_it",
+    "test_two_lines_of_python_do_it",
+    "test_waiting_too_long_withdraws_the_ticket",
+    "test_weight_takes_all_its_seats_or_none",
+]
