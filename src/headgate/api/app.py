@@ -1,5 +1,6 @@
 """All routes, put together, and what becomes of everything that goes wrong in one."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -28,6 +29,8 @@ submit jobs can run any command as the server's user**, unless the token or the 
 restricts them to templates.
 """
 _MOST_MISTAKES = 20
+_NAME = re.compile(r"[A-Za-z0-9_]+\Z")
+"""What is a name or a number; the framework also tells of its own parts."""
 _ALL = (*ROUTERS, concurrency.router, docs_page.router)
 
 
@@ -85,7 +88,7 @@ async def _invalid(_: Request, error: Exception) -> Response:
     """What is wrong, and where; never what was found there, which may be secret."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
     found = [
-        {"at": "/".join(map(str, one["loc"])), "text": str(one["msg"])}
+        {"at": "/".join(filter(_NAME.match, map(str, one["loc"]))), "text": str(one["msg"])}
         for one in error.errors()[:_MOST_MISTAKES]
     ]
     if any(one["type"] == "json_invalid" for one in error.errors()):

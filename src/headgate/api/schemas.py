@@ -12,7 +12,8 @@ from headgate.core.jobs.states import Word
 
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 """ISO 8601 in UTC, to the millisecond."""
-MOST_ID = 999_999_999_999_999_999
+MOST_ID = 2**53 - 1
+"""What every reader of JSON takes as it is."""
 Id = Annotated[int, Field(ge=1, le=MOST_ID)]
 
 
