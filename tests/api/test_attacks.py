@@ -70,15 +70,15 @@ def test_a_scope_that_is_too_small_is_refused(shared: Server, tokens: dict[str, 
     for token in (tokens["read"], tokens["submit"]):
         for method, path in (
             ("PUT", "/v1/limits/a"),
-            ("POST", f"/v1/jobs/{made.json['id']}/cancel"),
-            ("POST", "/v1/cancel"),
+            ("DELETE", "/v1/limits/a"),
+            ("PUT", "/v1/pauses/a"),
             ("PUT", "/concurrency/limits/a"),
-            ("POST", "/v1/signals/a"),
         ):
             said = shared.ask(method, path, {}, token=token)
             assert (said.status, said.code) == (403, "small_scope")
     cancel = f"/v1/jobs/{made.json['id']}/cancel"
-    assert shared.post(cancel, {}, token=tokens["admin"]).status == 200
+    assert shared.post(cancel, {}, token=tokens["read"]).code == "small_scope"
+    assert shared.post(cancel, {}, token=tokens["submit"]).status == 200
 
 
 def test_a_revoked_token_is_refused_at_once_and_its_streams_end(server: Server) -> None:
@@ -377,6 +377,9 @@ def test_a_restricted_token_makes_jobs_of_its_templates_only(shared: Server) -> 
         assert (answer.status, answer.code) == (409, "refused")
     made = {"template": "review", "arguments": {"what": "a; $(id)"}, "hold": True}
     assert shared.post("/v1/jobs", made, token=token).status == 201
+    for path in ("/v1/cancel", "/v1/signals/a", "/v1/jobs/1/hold", "/v1/calls/jobs.command"):
+        answer = shared.post(path, {"args": [1]} if "calls" in path else {}, token=token)
+        assert (answer.status, answer.code) == (403, "only_templates")
     found = shared.get("/v1/templates", token=token).json["templates"]
     assert found == [{"name": "review", "arguments": ["what"]}]
 

@@ -112,6 +112,7 @@ class WorkShape(Shape):
     in_flight: int | None
     oldest_request: Time | None
     session: str | None
+    given_session: bool | None
     parks: int | None
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from headgate.api.problems import Problem
 from headgate.api.routes.parameters import Duration, Key, Line, Priority, SomeLine, Weight, Word
-from headgate.api.routing import Caller
+from headgate.api.routing import Caller, is_bound
 from headgate.api.schemas import Asked, Id
 from headgate.core.agents.meters import METERS
 from headgate.core.server_settings import ServerSettings, Template
@@ -99,8 +99,7 @@ class JobSaid(Asked):
 def _check_may(
     caller: Caller, settings: ServerSettings, said: set[str], template: str | None
 ) -> None:
-    bound = not caller.owner and (settings.only_templates or caller.templates)
-    if not bound:
+    if not is_bound(caller, settings):
         return
     if template is None:
         names = ", ".join(caller.templates or settings.templates) or "none is configured"

@@ -43,7 +43,8 @@ from headgate.work import job_fields
 from headgate.work.check_command import check
 
 router = new_router("jobs")
-_SUBMIT, _ADMIN = needs(Scope.SUBMIT), needs(Scope.ADMIN)
+_SUBMIT = needs(Scope.SUBMIT)
+_CHANGE = needs(Scope.SUBMIT, any_command=True)
 _LOOK = Seconds(0.25)
 _WAIT = 60
 _MOST = 10_000
@@ -235,7 +236,7 @@ async def wait(
     "/v1/jobs/{id}/cancel",
     response_model=OutcomeDocument,
     responses={**NOT_FOUND, **CONFLICT},
-    openapi_extra=_ADMIN,
+    openapi_extra=_CHANGE,
 )
 async def cancel(id: JobId, body: GraceSaid, service: Gated) -> Response:
     """End a job, or any other work, in any state; answers when it has ended."""
@@ -253,7 +254,7 @@ async def cancel(id: JobId, body: GraceSaid, service: Gated) -> Response:
 
 
 @router.post(
-    "/v1/cancel", response_model=OutcomesDocument, responses=CONFLICT, openapi_extra=_ADMIN
+    "/v1/cancel", response_model=OutcomesDocument, responses=CONFLICT, openapi_extra=_CHANGE
 )
 async def cancel_many(body: CancelSaid, service: Gated) -> Response:
     """End many pieces of work side by side; answers when all of it has ended."""
@@ -293,7 +294,7 @@ _CHANGES = {**NOT_FOUND, **CONFLICT}
 
 
 @router.post(
-    "/v1/jobs/{id}/hold", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_ADMIN
+    "/v1/jobs/{id}/hold", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_CHANGE
 )
 async def hold(id: JobId, service: Gated) -> Response:
     """Take a waiting job out of the line until it is let go."""
@@ -301,7 +302,7 @@ async def hold(id: JobId, service: Gated) -> Response:
 
 
 @router.post(
-    "/v1/jobs/{id}/release", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_ADMIN
+    "/v1/jobs/{id}/release", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_CHANGE
 )
 async def release(id: JobId, service: Gated) -> Response:
     """Let a held job into the line."""
@@ -309,7 +310,7 @@ async def release(id: JobId, service: Gated) -> Response:
 
 
 @router.post(
-    "/v1/jobs/{id}/retry", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_ADMIN
+    "/v1/jobs/{id}/retry", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_CHANGE
 )
 async def retry(id: JobId, service: Gated) -> Response:
     """Put a job that has ended into the line again."""
@@ -317,7 +318,7 @@ async def retry(id: JobId, service: Gated) -> Response:
 
 
 @router.post(
-    "/v1/jobs/{id}/move", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_ADMIN
+    "/v1/jobs/{id}/move", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_CHANGE
 )
 async def move(id: JobId, body: MoveSaid, service: Gated) -> Response:
     """Give a waiting job another place in the line."""

@@ -161,7 +161,7 @@ async def resume(pool: PoolName, service: Gated) -> Response:
 @router.post(
     "/v1/signals/{pool:path}",
     response_model=PoolDocument,
-    openapi_extra=_ADMIN,
+    openapi_extra=needs(Scope.SUBMIT, any_command=True),
     responses={**NOT_FOUND, **CONFLICT},
 )
 async def signal(pool: PoolName, body: SignalSaid, service: Gated) -> Response:
