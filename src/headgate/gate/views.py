@@ -85,6 +85,10 @@ class Views:
 
         return self._transactor.read(do)
 
+    def pool_names(self) -> list[str]:
+        """The names of all pools, in order."""
+        return self._transactor.read(lambda ledger: list(ledger.pool_set.pools.names))
+
     def capacity(
         self,
         key: str | None = None,
