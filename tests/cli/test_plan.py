@@ -251,3 +251,30 @@ def test_usage_is_read_for_a_plan() -> None:
     with Gate.open("memory://", limits={"host": 99}, usage={"a": lambda: counts[0]}) as gate:
         found = gate.plan([Candidate("a/x"), Candidate("a/x"), Candidate("b/x")])
     assert [one.code for one in found.verdicts] == [None, "upstream_full", None]
+
+
+def test_deferrals_are_written_down_on_request(
+    box: Box, ask: Ask, pulse: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An event for each, with its pool and its reason's code; without --log there is none."""
+    limits(monkeypatch, "host=24")
+    ask("plan", pulse)
+    assert not box.events("deferred")
+    assert ask("plan", pulse, "--log").code == 0
+    told = [json.loads(line) for line in ask("events", "--json").out.splitlines()]
+    assert [(one["event"], one["key"], one["pool"]) for one in told] == [
+        ("deferred", OPUS, "*/claude-opus-*")
+    ] * 2
+    assert told[0]["text"] == "4: */claude-opus-* is full (4/4) (pool_full)"
+
+
+def test_a_thousand_deferrals_are_written_down_at_most(
+    box: Box, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What else happened must not be pushed out of the record."""
+    limits(monkeypatch, "host=1")
+    many = write(box.folder, *({"key": OPUS} for _ in range(1_203)))
+    assert ask("plan", many, "--log").code == 0
+    told = [json.loads(line) for line in ask("events", "--json", "-n", "2000").out.splitlines()]
+    assert len(told) == 1_001
+    assert told[-1]["text"] == "and 202 more"

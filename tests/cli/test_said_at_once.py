@@ -68,6 +68,14 @@ def test_run_and_submit_warn_of_a_key_that_may_be_a_slip(box: Box, ask: Ask) -> 
         assert done.stderr == told
 
 
+def test_a_slip_around_the_pool_of_a_family_is_warned_of_from_the_first_day(ask: Ask) -> None:
+    """Before anything was used, the pools tell which families there are."""
+    said = ask("submit", "-m", "anthropic/claude-opsu-4-6", "--hold", "--", "true")
+    assert "did you mean anthropic/claude-opus-4-6?" in said.err
+    for fine in ("anthropic/claude-opus-5", "anthropic/claude-sonnet-4-6", "openai/gpt-5"):
+        assert "did you mean" not in ask("submit", "-m", fine, "--hold", "--", "true").err
+
+
 def test_free_is_what_one_more_would_find(box: Box, ask: Ask) -> None:
     """A pool of whose work none can start has nothing free, whatever its own seats say."""
     gate = box.gate()

@@ -11,6 +11,7 @@ from argparse import ArgumentParser, Namespace
 
 import pytest
 
+from headgate.core.install_hint import install_extra
 from tests.cli.golden.compare import Ask
 from tests.support import HEADGATE, Box
 
@@ -71,11 +72,11 @@ def test_what_is_missing_is_named(
     """Without the extra there is one line that says how to get it, and 125."""
     said = ask("sim", "report")
     assert (said.code, said.out) == (125, "")
-    assert said.err == "headgate: headgate sim needs matplotlib: pip install 'headgate[sim]'\n"
+    assert said.err == f"headgate: headgate sim needs matplotlib: {install_extra('sim')}\n"
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     said = ask("sim", "serve")
     assert (said.code, said.out) == (125, "")
-    assert said.err.endswith("needs aiohttp: pip install 'headgate[sim]'\n")
+    assert said.err.endswith(f"needs aiohttp: {install_extra('sim')}\n")
     assert said.err.count("\n") == 1
 
 

@@ -32,6 +32,7 @@ SPEC = Spec(
     fallback_after=Ms(10_000),
     escalate=True,
     backoff=Ms(5_000),
+    confirm=Ms(30_000),
 )
 WHY = Why("code", "a sentence")
 
@@ -101,7 +102,8 @@ def _check_effects(before: Job, after: Job, effects: tuple[Effect, ...]) -> None
     assert after.key == ("b/y" if Effect.ESCALATES in effects else "a/x")
     assert after.adopted == (Effect.ADOPTED in effects)
     gone = {Effect.NO_EXPIRY, Effect.EXPIRY_BEGINS}  # it was started, so that none begins
-    assert after.expires == (0 if gone & {*effects} else before.expires)
+    expires = NOW + 30_000 if Effect.ANSWER_BEGINS in effects else before.expires
+    assert after.expires == (0 if gone & {*effects} else expires)
     same = ("id", "urgency", "weight", "task", "name", "label", "submitted", "spec")
     assert all(getattr(before, name) == getattr(after, name) for name in same)
 
@@ -130,7 +132,7 @@ def _check_reason(after: Job) -> None:
             assert after.code == ("adopted" if after.adopted else "")
         case State.AFTER:
             assert (after.code, after.text) == ("after", "a sentence")
-        case State.BACKOFF | State.PARKED:
+        case State.ASKED | State.BACKOFF | State.PARKED:
             assert (after.code, after.text) == WHY
         case State.DONE | State.FAILED | State.CANCELLED | State.EXPIRED | State.LOST:
             assert (after.code, after.text) == WHY

@@ -128,7 +128,7 @@ def test_without_re2_only_patterns_are_refused(monkeypatch: pytest.MonkeyPatch) 
     """The message says what to install; a file without patterns is as good as ever."""
     monkeypatch.setitem(__import__("sys").modules, "re2", None)
     user_pattern.cache_clear()
-    with pytest.raises(ConfigError, match=r"retries: .*pip install google-re2"):
+    with pytest.raises(ConfigError, match=r"retries: .*pip install 'google-re2'"):
         parse("[profiles.x]\nretries = ['never seen']", "c.toml")
     parse("[profiles.x]\nprograms = ['x']", "c.toml")
 

@@ -359,7 +359,8 @@ def test_without_apprise_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Apprise is an extra: what to install is in the message."""
     monkeypatch.setitem(sys.modules, "apprise", None)
     target = NotifyTarget("t", apprise="json://127.0.0.1:9/")
-    assert try_out(target) == "apprise is not installed; pip install 'headgate[notify]'"
+    how = f"{sys.executable} -m pip install 'apprise>=2.2'"
+    assert try_out(target) == f"apprise is not installed; {how}"
 
 
 def test_apprise_delivers(receiver: Receiver) -> None:

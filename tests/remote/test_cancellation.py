@@ -2,7 +2,6 @@
 
 from tests.gate.test_cancellation import (
     test_a_loop_that_ends_at_once_leaves_nothing,
-    test_a_task_group_that_fails_takes_its_waiters_along,
     test_a_timeout_of_the_callers_own_works_too,
     test_cancelled_anywhere_in_the_line,
     test_cancelled_anywhere_on_the_way_in_and_out,
@@ -12,7 +11,6 @@ from tests.gate.test_cancellation import (
 
 __all__ = [
     "test_a_loop_that_ends_at_once_leaves_nothing",
-    "test_a_task_group_that_fails_takes_its_waiters_along",
     "test_a_timeout_of_the_callers_own_works_too",
     "test_cancelled_anywhere_in_the_line",
     "test_cancelled_anywhere_on_the_way_in_and_out",

@@ -21,7 +21,7 @@ def test_a_run_is_ended_when_its_time_is_up(box: Box) -> None:
     out, err = program.process.communicate(timeout=LONG)
     assert (program.wait(), out) == (143, b"")
     assert b"headgate: warning: max_runtime: agents run for hours" in err
-    assert b"headgate: ending sleep: it ran for 5" in err
+    assert b"headgate: ending sleep: it ran for " in err
     assert b"max_runtime is 500ms" in err
     assert time.monotonic() - began < LONG
     assert not box.rows("lease")

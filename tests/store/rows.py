@@ -87,6 +87,7 @@ def lease(
 CODES = {
     State.HELD: "held",
     State.AFTER: "after",
+    State.ASKED: "confirm",
     State.QUEUED: "",
     State.BACKOFF: "exit",
     State.PARKED: "rate_limited",

@@ -52,6 +52,11 @@ class Entry(NamedTuple):
 def arguments(parser: ArgumentParser) -> None:
     """What `plan` takes."""
     parser.add_argument("file", metavar="FILE", help="the candidates, as JSON lines; - for stdin")
+    parser.add_argument(
+        "--log",
+        action="store_true",
+        help="write an event of each candidate that would be deferred (headgate events)",
+    )
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
@@ -59,7 +64,7 @@ def run(args: Namespace) -> int:
     """Read all candidates, or none if any is wrong, and show what would become of them."""
     with open_gate(args) as gate:
         entries = _open_and_read(args.file, lambda argv: gate.key_of(argv, os.environ))
-        plan = gate.plan(entry.candidate for entry in entries)
+        plan = gate.plan((entry.candidate for entry in entries), log=args.log)
     if args.json:
         print_json(as_json(plan, entries), old_json_names.PLAN)
     else:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+from headgate.core.install_hint import install_extra
 from headgate.core.named_tuple import NamedTuple
 from headgate.errors import HeadgateError
 
@@ -94,6 +95,4 @@ def _extra() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "headgate").partition(".")[0] == "headgate":
             raise
-        raise HeadgateError(
-            f"headgate sim needs {error.name}: pip install 'headgate[sim]'"
-        ) from None
+        raise HeadgateError(f"headgate sim needs {error.name}: {install_extra('sim')}") from None

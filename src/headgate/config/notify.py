@@ -189,7 +189,7 @@ FIELDS: Fields = {
     "events": Field(
         _events,
         f'kinds of events such as ["failed", "limit_*"], or "{ALL}"',
-        '["parked", "failed", "expired", "lost", "limit_reduced", "paused"]',
+        '["confirm", "parked", "failed", "expired", "lost", "limit_reduced", "paused"]',
         "The kinds of events that are told, with * and ?.",
     ),
     "only": Field(

@@ -22,6 +22,7 @@ events                every kind of event, with a sentence
 reasons               every reason code, with a sentence
 environment           every environment variable, with a sentence
 notification_targets  who is told of which events
+install_hint          how to install what is missing
 table_fields          what a table of named fields can have in it: configuration, batch, scenario
 server_settings       where the server listens, whom it answers, and what a caller may do
 urls                  which URLs can be asked, taken apart

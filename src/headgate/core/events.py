@@ -8,6 +8,9 @@ EVENTS = {
     "Jobs": {
         "queued": "It was submitted and waits: in the line, at the position told, "
         "or for the jobs that it comes after.",
+        "confirm": "There is room for it, and it was submitted with `--confirm`: it starts when "
+        "somebody says `headgate release ID`, within the time told. Others take the room until "
+        "then.",
         "held": "It is kept out of the line until `headgate release`.",
         "started": "A worker has started its program.",
         "parked": "The provider refused it, or its machine needed the memory. "
@@ -42,6 +45,8 @@ EVENTS = {
         "or was no longer wanted.",
         "returned": "It was let in, but its process was stopped before it began, "
         "so its seats went to others. It asks again, at its old place, when the process goes on.",
+        "deferred": "A candidate of `headgate plan --log` would have to wait. The text says for "
+        "what, with the reason's code.",
         "turned_away": "There was no room, and it had said that it would not wait.",
     },
     "Pools": {

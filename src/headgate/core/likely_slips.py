@@ -33,10 +33,26 @@ def meant_pool(name: str, pools: Iterable[str], keys: Iterable[str]) -> str:
     return _meant(name, [*sorted(others), *used])
 
 
-def meant_key(key: str, keys: Iterable[str]) -> str:
-    """The key that was probably meant by one that was never used; empty if none is near."""
+def meant_key(key: str, keys: Iterable[str], pools: Iterable[str] = ()) -> str:
+    """The key that was probably meant by one that was never used; empty if none is near.
+
+    A slip in the name of a family leads around the pool of that family, so those are known too.
+    """
     used = sorted(keys)
-    return "" if key in used else _meant(key, used)
+    if key in used:
+        return ""
+    return _meant(key, used) or _of_family(key, pools)
+
+
+def _of_family(key: str, pools: Iterable[str]) -> str:
+    """A key with the name of its family as a pool has it; empty if it fits, or none is near."""
+    provider, _, model = key.partition("/")
+    for pool in sorted(pools):
+        family, wild, rest = pool.partition("/")[2].partition("*")
+        near = wild and not rest and _near(model[: len(family)], family)
+        if near and not any(matches(one, key) for one in pools if one.endswith("*")):
+            return f"{provider}/{family}{model[len(family) :]}"
+    return ""
 
 
 def _meant(name: str, known: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ MISSED = "missed"
 FAILED = "notify_failed"
 TEST = "test"
 
-USUAL = ("parked", "failed", "expired", "lost", "limit_reduced", "paused")
+USUAL = ("confirm", "parked", "failed", "expired", "lost", "limit_reduced", "paused")
 """What a target hears of unless it says otherwise: what somebody may want to act on."""
 ALL = "all"
 

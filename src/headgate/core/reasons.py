@@ -38,6 +38,8 @@ WAITING = {
 
 AT = {
     "held": "The job is out of the line until `headgate release`.",
+    "confirm": "There is room for the job, and it waits for a person to say yes (`--confirm`) with "
+    "`headgate release`. Others take the room meanwhile.",
     "after": "The job waits for the jobs that it comes after (`--after`).",
     "starting": "The job has its seats. A worker is about to start its program.",
     "adopted": "The job's runner was killed while its program ran on. "

@@ -82,8 +82,10 @@ def _load() -> Any:  # noqa: ANN401 - it has no types
     try:
         import re2  # type: ignore[import-untyped]
     except ImportError:
+        from headgate.core.install_hint import install
+
         raise UsageError(
-            "regular expressions in the configuration need RE2: pip install google-re2"
+            f"regular expressions in the configuration need RE2: {install('google-re2')}"
         ) from None
     return re2
 

@@ -12,6 +12,7 @@ from shlex import quote
 from headgate import __version__
 from headgate.config.error_text import label
 from headgate.core import wall_clock
+from headgate.core.install_hint import install
 from headgate.core.quantities import show_duration
 from headgate.core.times import Ms
 from headgate.doctor.facts import Facts, StoreContents
@@ -60,7 +61,7 @@ def sqlite(version: str) -> Finding:
     return problem(
         "sqlite_old",
         f"SQLite {version}: before {least} two processes that write may corrupt the store",
-        f"pip install --upgrade 'apsw>={least}'",
+        install(f"apsw>={least}"),
     )
 
 

@@ -48,6 +48,17 @@ def plan(
     return runtime.transactor.read(look)
 
 
+def write_deferrals(ledger: Ledger, found: Plan) -> None:
+    """Keep an event of each candidate that would have to wait; of the first thousand."""
+    deferred = [one for one in found.verdicts if one.verdict == DEFER]
+    for one in deferred[:_MOST_TOLD]:
+        text = f"{one.reason} ({one.code})"
+        text = f"{one.name}: {text}" if one.name else text
+        ledger.tell("deferred", text, key=one.key, task=one.task, pool=one.pool or "")
+    if len(deferred) > _MOST_TOLD:
+        ledger.tell("deferred", f"and {len(deferred) - _MOST_TOLD} more")
+
+
 def _request(
     number: int, one: Candidate, like: Request, since: Callable[[float | None], Ms]
 ) -> Request:
@@ -77,6 +88,10 @@ def _refresh(runtime: Runtime, keys: set[str]) -> None:
         key = next((key for key in keys if matches(name, key)), None)
         if key is not None:
             runtime.poller.refresh(key)
+
+
+_MOST_TOLD = 1_000
+"""Of so many deferrals there are events: there is room for ten thousand of all kinds."""
 
 
 class _Words:

@@ -11,7 +11,8 @@ answer that gets lost does no harm: the next has all of it again.
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from enum import Enum, auto
+from typing import Any, TypeVar
 
 from headgate.core.display.snapshots import Waiting
 from headgate.core.named_tuple import NamedTuple
@@ -66,7 +67,17 @@ class _Poll(NamedTuple):
     seen: str
     places: bool
     loop: asyncio.AbstractEventLoop
-    changed: "asyncio.Future[None]"
+    changed: "asyncio.Future[Asked | None]"
+    """What became of the ticket; None if it is gone, or for a member."""
+
+
+class _Nothing(Enum):
+    """What has become of something that is as it was."""
+
+    NOTHING = auto()
+
+
+_NOTHING = _Nothing.NOTHING
 
 
 class RemoteClients(Attendant):
@@ -76,7 +87,7 @@ class RemoteClients(Attendant):
         self._transactor = transactor
         self._registry = registry
         self._polls: set[_Poll] = set()
-        self._changed: list[_Poll] = []
+        self._outcomes: list[tuple[_Poll, Asked | _Nothing | None]] = []
         self._until = 0.0
 
     @property
@@ -86,20 +97,15 @@ class RemoteClients(Attendant):
 
     def conclude(self, ledger: Ledger, operations: Sequence[Operation]) -> None:
         """Find those whom this transaction concerns."""
-        self._changed = (
-            [
-                poll
-                for poll in tuple(self._polls)
-                if poll.member in ledger.woken
-                and (not poll.ticket or ledger.tx.ticket(poll.ticket) is None)
-            ]
-            if self._polls
-            else []
-        )
+        self._outcomes = [
+            (poll, outcome)
+            for poll in (tuple(self._polls) if ledger.woken else ())
+            if poll.member in ledger.woken and (outcome := _outcome(ledger, poll)) is not _NOTHING
+        ]
 
     def committed(self, ledger: Ledger, operations: Sequence[Operation]) -> Iterable[Operation]:
-        """Have them look."""
-        self._call(self._changed)
+        """Tell them."""
+        self._tell(self._outcomes)
         return ()
 
     def look(self, ledger: Ledger) -> None:
@@ -107,17 +113,18 @@ class RemoteClients(Attendant):
         found = []
         for poll in tuple(self._polls):
             if poll.ticket:
-                changed = ledger.tx.ticket(poll.ticket) is None
+                outcome = _outcome(ledger, poll)
             else:
                 changed = _spots(ledger, poll.member, places=poll.places).digest != poll.seen
-            if changed:
-                found.append(poll)
-        self._call(found)
+                outcome = None if changed else _NOTHING
+            if outcome is not _NOTHING:
+                found.append((poll, outcome))
+        self._tell(found)
 
-    def _call(self, polls: Iterable[_Poll]) -> None:
-        for poll in polls:
+    def _tell(self, outcomes: "Iterable[tuple[_Poll, Asked | _Nothing | None]]") -> None:
+        for poll, outcome in outcomes:
             try:
-                poll.loop.call_soon_threadsafe(_resolve, poll.changed)
+                poll.loop.call_soon_threadsafe(_resolve, poll.changed, outcome)
             except RuntimeError:  # its loop was closed
                 self._polls.discard(poll)
 
@@ -176,17 +183,18 @@ class RemoteClients(Attendant):
         poll = self._poll(member, id, "", places=False)
         try:
             found = await self._perform(lambda ledger: _look_up(ledger, member, id))
-            until = time.monotonic() + wait
-            while found is not None and found.held is None:
-                left = Seconds(until - time.monotonic())
-                if left <= 0 or not await _either(poll.changed, left):
-                    return found
-                self._polls.discard(poll)
-                poll = self._poll(member, id, "", places=False)
-                found = await self._perform(lambda ledger: _look_up(ledger, member, id))
-            return found
+            if found is None or found.held is not None or not wait:
+                return found
+            if await _either(poll.changed, wait):
+                return poll.changed.result()
         finally:
             self._polls.discard(poll)
+        return await self._perform(lambda ledger: _look_up(ledger, member, id))
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for an answer."""
+        return len(self._polls)
 
     async def end(self, member: str, id: int, *, completed: bool, accepted: bool) -> bool:
         """Give back what a client holds, or take it out of the line; False if there is none."""
@@ -269,6 +277,16 @@ class _Ask(Joining):
             self.error = NoRoomError(f"no room: {why}")
 
 
+def _outcome(ledger: Ledger, poll: _Poll) -> Asked | _Nothing | None:
+    """What has become of what somebody waits for, if anything has."""
+    if not poll.ticket:
+        return None
+    if ledger.tx.ticket(poll.ticket) is not None:
+        return _NOTHING
+    held = remote_members.held(ledger, poll.member, poll.ticket)
+    return None if held is None else Asked(poll.ticket, held, None)
+
+
 def _look_up(ledger: Ledger, member: str, id: int) -> Asked | None:
     held = remote_members.held(ledger, member, id)
     if held is not None:
@@ -291,15 +309,15 @@ def _checked(ledger: Ledger, member: str, *, places: bool) -> Spots:
     return _spots(ledger, member, places=places)
 
 
-async def _either(changed: "asyncio.Future[None]", wait: Seconds) -> bool:
+async def _either(changed: "asyncio.Future[Any]", wait: Seconds) -> bool:
     """Wait until something has changed, or the time is up; whether something has."""
     done, _ = await asyncio.wait([changed], timeout=wait)
     return bool(done)
 
 
-def _resolve(future: "asyncio.Future[None]") -> None:
+def _resolve(future: "asyncio.Future[Any]", result: object = None) -> None:
     if not future.done():
-        future.set_result(None)
+        future.set_result(result)
 
 
 def started(ledger: Ledger, held: Held, pid: int) -> None:

@@ -25,7 +25,7 @@ from headgate.errors import UsageError
 from headgate.gate.process_runtime import Runtime
 from headgate.gate.transactions.operation import Operation
 from headgate.gate.wait_for_jobs import JobWait
-from headgate.ledger import tokens
+from headgate.ledger import tokens, unplaced
 from headgate.ledger.admission import admit
 from headgate.ledger.jobs import by_hand, lifecycle
 from headgate.ledger.jobs.lifecycle import Draft
@@ -176,10 +176,8 @@ class _Submission(Operation):
         """See where they stand."""
         rows = [row for id in self._ids if (row := ledger.tx.job(id)) is not None]
         self.result = job_queries.some(ledger, rows, Seconds(time.time()), spots=len(rows) <= _MANY)
-        for job in self.result:
-            if job.position is not None and not self._known:
-                text = f"position {job.position}: {job.reason}"
-                ledger.tell("queued", text, work=job.id, key=job.key, task=job.task)
+        if not self._known:
+            unplaced.tell_places(ledger, self.result)
 
     def undone(self) -> None:
         """Nothing was kept."""

@@ -85,6 +85,10 @@ class Views:
 
         return self._transactor.read(do)
 
+    def pool_names(self) -> list[str]:
+        """The names of all pools, in order."""
+        return self._transactor.read(lambda ledger: list(ledger.pool_set.pools.names))
+
     def capacity(
         self,
         key: str | None = None,
@@ -110,11 +114,17 @@ class Views:
         """Why this machine takes no more; or, with `danger`, why what runs is in danger."""
         return strained(self.pressure_limits, self._settings.look_at_host(), danger=danger)
 
-    def plan(self, candidates: "Iterable[Candidate]") -> "Plan":
-        """What would become of these if all were started now; nothing is."""
-        from headgate.gate.plan_ahead import plan
+    def plan(self, candidates: "Iterable[Candidate]", *, log: bool = False) -> "Plan":
+        """What would become of these if all were started now; nothing is.
 
-        return plan(self._runtime, candidates, self._view, self._parent(), self.moment)
+        `log` writes the deferrals down, as events.
+        """
+        from headgate.gate.plan_ahead import plan, write_deferrals
+
+        found = plan(self._runtime, candidates, self._view, self._parent(), self.moment)
+        if log:
+            self._transactor.run(lambda ledger: write_deferrals(ledger, found))
+        return found
 
     def queue(self, *, most: int = 100, skip: int = 0, wanted: WorkFilter | None = None) -> Queue:
         """What runs and what waits, in the order of the line; with a filter, what fits."""

@@ -19,7 +19,7 @@ from headgate.gate.lease import Lease
 from headgate.gate.liveness.process_marks import MARK, programs
 from headgate.gate.process_runtime import Runtime
 from headgate.gate.transactions.operation import About, Joining, Operation
-from headgate.ledger import dead_members, job_timers, release
+from headgate.ledger import dead_members, job_timers, release, unplaced
 from headgate.ledger.jobs import lifecycle
 from headgate.ledger.transaction.ledger import Ledger
 
@@ -65,6 +65,15 @@ def _grant(ledger: Ledger, job: Job | None) -> _Grant | None:
         max_hold=ledger.pool_set.max_hold(job.key),
         asked=lease.cancel if lease is not None else None,
     )
+
+
+class _Enlisting(Joining):
+    """The coming of a worker: who waited for one hears where it stands."""
+
+    def conclude(self, ledger: Ledger) -> None:
+        """Tell those that were not let in."""
+        if self.result:
+            unplaced.tell_now(ledger, Seconds(time.time()))
 
 
 class _Taking(Joining):
@@ -148,12 +157,14 @@ class WorkerJobs:
         """Be given jobs from now on; `on_call` is called when there may be some."""
         self._runtime.membership.on_call = on_call
 
-        def do(ledger: Ledger) -> None:
+        def do(ledger: Ledger) -> bool:
+            first = not ledger.workers()
             ledger.set_works(self.me, works=True)
             dead_members.remove_dead_members(ledger)
             job_timers.tick(ledger)
+            return first
 
-        self._transactor.perform(Joining(do))
+        self._transactor.perform(_Enlisting(do))
 
     def stop_receiving(self) -> None:
         """Be given no more jobs, and let others have those that were not started yet."""

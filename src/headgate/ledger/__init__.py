@@ -8,6 +8,7 @@ dead_members          frees what ended processes held
 idle_leases           takes back what stopped processes have not begun to use
 watch_duty            which waiting process watches for its machine
 jobs                  what becomes of a job
+unplaced              jobs that are told their place in the line
 job_timers            what time does to jobs
 admission             seats asked for, the line settled; the same as a dry run
 remote_members        clients on other machines: they join, are heard of, ask, and go

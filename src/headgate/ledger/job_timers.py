@@ -15,7 +15,7 @@ from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.admission.dry_run import DryRun
-from headgate.ledger.jobs import waits
+from headgate.ledger.jobs import confirm, waits
 from headgate.ledger.jobs.lifecycle import advance, end_job, ids, stand, tell_of
 from headgate.ledger.transaction.ledger import Ledger
 
@@ -60,7 +60,8 @@ def _unseen(ledger: Ledger, moment: Ms) -> Ms:
 def _expire(ledger: Ledger, job: Job) -> None:
     ledger.drop_ticket(job.id)
     limit = show_duration(load(job.spec).expires or NO_TIME)
-    end_job(ledger, job, JobEvent.EXPIRE, Why("expired", f"not started within {limit}"))
+    text = confirm.unanswered(job) or f"not started within {limit}"
+    end_job(ledger, job, JobEvent.EXPIRE, Why("expired", text))
 
 
 def _fall_back(ledger: Ledger, job: Job) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from headgate.core.display import json_shapes
 from headgate.core.display.snapshots import Event
+from headgate.core.install_hint import install_extra
 from headgate.core.notification_targets import APPRISE, COMMAND, NotifyTarget
 from headgate.core.times import seconds
 from headgate.errors import UsageError
@@ -26,7 +27,7 @@ def lacks(target: NotifyTarget, environ: Mapping[str, str] | None = None) -> str
     if missing:
         return f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
     if target.by == APPRISE and find_spec("apprise") is None:
-        return "apprise is not installed; pip install 'headgate[notify]'"
+        return f"apprise is not installed; {install_extra('notify')}"
     try:
         if target.gets_json:
             _wants_only_new(env)

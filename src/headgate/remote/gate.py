@@ -185,9 +185,10 @@ class RemoteGate(Gate):
         """Nobody measures this machine for the server."""
         return None
 
-    def plan(self, candidates: "Iterable[Candidate]") -> "Plan":
+    def plan(self, candidates: "Iterable[Candidate]", *, log: bool = False) -> "Plan":
         """What would become of these if all were started now; nothing is."""
-        return self._call("plan", tuple(candidates))  # type: ignore[no-any-return]
+        said = {"log": True} if log else {}
+        return self._call("plan", tuple(candidates), **said)  # type: ignore[no-any-return]
 
     def queue(self, *, most: int = 100, skip: int = 0, wanted: WorkFilter | None = None) -> Queue:
         """What runs and what waits, in the order of the line; with a filter, what fits."""

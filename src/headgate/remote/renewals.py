@@ -44,6 +44,7 @@ from headgate.remote import guardian
 from headgate.remote.guardian import now
 from headgate.remote.lease import RemoteLease
 from headgate.remote.server import PATIENCE, Server, UnreachableError
+from headgate.store.machine_and_clock import process_fields
 
 if TYPE_CHECKING:
     from headgate.core.answers.answer_rules import Rule
@@ -491,7 +492,9 @@ class Renewals:
         with self._lock:
             self.member()
             if self._guardian is not None and self._guardian.poll() is None:
-                return
+                if "".join(process_fields(self._guardian.pid)[:1]) not in {"T", "t"}:
+                    return
+                self._guardian.kill()  # it is stopped, and would end nothing
             self._guardian = subprocess.Popen(
                 [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid())],
                 stdin=subprocess.PIPE,

@@ -4,6 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from headgate.core.install_hint import install_extra
 from headgate.errors import HeadgateError, UsageError
 from headgate.sim.compare import Case, run
 from headgate.sim.virtual_time import Point
@@ -97,7 +98,7 @@ def _pyplot() -> Any:  # noqa: ANN401 - a module without types
         import matplotlib as mpl
     except ImportError:
         raise HeadgateError(
-            "drawing needs matplotlib, which is not installed; pip install 'headgate[sim]'"
+            f"drawing needs matplotlib, which is not installed; {install_extra('sim')}"
         ) from None
     mpl.use("Agg")
     mpl.rcParams["svg.hashsalt"] = "headgate"

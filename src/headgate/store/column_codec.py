@@ -9,6 +9,7 @@ run on the same store. It had no states, so some columns mean several things at 
     'queued', 'after'             AFTER
     'queued', any other code      BACKOFF
     'parked', any code            PARKED
+    'held', 'confirm'             ASKED
     'running', 'starting'         STARTING
     'running', '' or 'adopted'    RUNNING
     the word alone                HELD, and the states of jobs that have ended
@@ -35,7 +36,7 @@ from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import LeaseRow
 
-_AFTER, _STARTING, _ADOPTED = "after", "starting", "adopted"
+_AFTER, _STARTING, _ADOPTED, _CONFIRM = "after", "starting", "adopted", "confirm"
 _FIRST_TIME = 2
 """The least value of `lease.state` that is a time."""
 _OVERDUE = "held longer than its pool's max_hold"
@@ -55,6 +56,8 @@ def read_state(word: str, code: str) -> State:
             return State.BACKOFF
         case "running", "starting":
             return State.STARTING
+        case "held", "confirm":
+            return State.ASKED
         case _:
             return _BY_WORD.get(word, State.HELD)  # a word of no meaning: somebody has to decide
 
@@ -62,7 +65,7 @@ def read_state(word: str, code: str) -> State:
 _BY_WORD = {
     state.word.value: state
     for state in State
-    if state not in {State.QUEUED, State.AFTER, State.BACKOFF, State.STARTING}
+    if state not in {State.QUEUED, State.AFTER, State.ASKED, State.BACKOFF, State.STARTING}
 }
 
 
@@ -77,6 +80,8 @@ def write_code(job: Job) -> str:
             return _STARTING
         case State.RUNNING:
             return _ADOPTED if job.adopted else ""
+        case State.ASKED:
+            return _CONFIRM
         case State.BACKOFF | State.PARKED:
             return job.code if job.code not in {"", _AFTER} else "unknown"  # each has a meaning
         case State.HELD:

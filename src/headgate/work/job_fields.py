@@ -26,6 +26,8 @@ from headgate.ledger.jobs.lifecycle import Draft
 from headgate.wire.plan_meter import QUEUE_TIMEOUT, find_asked, plan_for
 from headgate.wire.point_agent import VARIABLE
 
+_CONFIRM_WITHIN = Ms(3_600_000)
+
 
 def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft:
     """A job from what is said about it."""
@@ -73,9 +75,18 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
         backoff=policy.backoff,
         longest_backoff=policy.longest_backoff,
         grace=found.get("grace"),
+        confirm=_confirm(found),
         stdin=found.get("stdin"),
         terms={name: found[name] for name in RUN_LIMITS if name in found},
     )
+
+
+def _confirm(found: Mapping[str, Any]) -> Ms | None:
+    """For how long it waits for a person's yes; None if it asks nobody."""
+    if "confirm_within" not in found and not found.get("confirm"):
+        return None
+    within: Ms = found.get("confirm_within", _CONFIRM_WITHIN)
+    return max(within, Ms(1))
 
 
 def _surroundings(env: Mapping[str, str]) -> Mapping[str, str]:
@@ -242,6 +253,8 @@ FIELDS: Fields = {
     "path": _FLAG,
     "after": Field(None, ""),
     "hold": _FLAG,
+    "confirm": _FLAG,
+    "confirm_within": Field(lambda found: parse_duration(found, "confirm_within"), ""),
     "expires": Field(lambda found: found, ""),
     "retries": Field(_whole(0, 999), "a whole number from 0 to 999"),
     "escalate": _FLAG,

@@ -54,6 +54,8 @@ GONE: dict[int | str, dict[str, Any]] = {
     410: {"description": "The client was silent for too long, or has left"}
 }
 _STREAM_STEP = Seconds(5)
+_LOOKS = 20
+"""How often in a second all streams together look where their tickets stand."""
 
 WorkId = Annotated[int, Path(ge=1, le=MOST_ID, examples=[12])]
 Member = Annotated[MemberId, Path(examples=["remote-0123456789abcdef01234567"])]
@@ -182,7 +184,7 @@ async def _followed(clients: RemoteClients, member: str, id: int) -> AsyncIterat
     wait = Seconds(0)
     while True:
         found = await clients.wait(member, id, wait)
-        wait = _STREAM_STEP
+        wait = _STREAM_STEP + Seconds(clients.waiting / _LOOKS)
         if found is None:
             yield Sent("gone", {"id": id})
             return

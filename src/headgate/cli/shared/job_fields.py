@@ -30,6 +30,17 @@ def add_options(parser: ArgumentParser) -> None:
         "--hold", action="store_true", help="keep it out of the line until headgate release ID"
     )
     parser.add_argument(
+        "--confirm",
+        action="store_true",
+        help="when there is room for it, ask (event confirm, told by notifications): it starts "
+        "after headgate release ID, and others take the room until then",
+    )
+    parser.add_argument(
+        "--confirm-within",
+        metavar="DUR",
+        help="the same; it expires if nobody has said so within this time (1h)",
+    )
+    parser.add_argument(
         "--expires",
         metavar="DUR",
         help="give up if it was not started within this time (24h), or never",
@@ -93,6 +104,7 @@ def from_options(args: Namespace, argv: list[str], gate: Gate) -> Draft:
         "env_from": [word for text in args.env_from or () for word in text.split(",")] or None,
         "path": args.path or None,
         "park": False if args.no_park else None,
+        "confirm": args.confirm or None,
         "stdin": None if args.stdin is None else read_input(args.stdin),
     }
     return read(said, gate, {})

@@ -52,7 +52,7 @@ def warn_of_slips(gate: Gate, keys: Iterable[str]) -> None:
         if key not in known:
             from headgate.core.likely_slips import meant_key
 
-            if meant := meant_key(key, known):
+            if meant := meant_key(key, known, gate.pool_names()):
                 say(f"warning: {key} was never used here; did you mean {meant}?")
 
 

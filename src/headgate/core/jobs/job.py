@@ -44,6 +44,8 @@ class Spec(NamedTuple):
     longest_backoff: Ms = LONGEST_BACKOFF
     grace: Ms | None = None
     terms: Mapping[str, int | bool | None] = {}
+    confirm: Ms | None = None
+    """For how long it waits for a person's yes when there is room for it; None to ask nobody."""
     stdin: str | None = None
     """What its program can read; bytes that are no text are kept as surrogates."""
 
@@ -153,6 +155,8 @@ def _set(job: Job, effect: Effect, now: Ms) -> Job:  # noqa: C901 - a case for e
         case Effect.EXPIRY_BEGINS:
             limit = load(job.spec).expires
             return job._replace(expires=NO_TIME if limit is None or job.started else now + limit)
+        case Effect.ANSWER_BEGINS:
+            return job._replace(expires=now + (load(job.spec).confirm or NO_TIME))
         case Effect.NO_EXPIRY:
             return job._replace(expires=NO_TIME)
         case Effect.FIRST_START:
@@ -188,7 +192,7 @@ def _with_reason(job: Job, why: Why) -> Job:
             why = _ADOPTED if job.adopted else _NOTHING
         case State.AFTER:
             why = Why("after", why.text)
-        case State.BACKOFF | State.PARKED:
+        case State.ASKED | State.BACKOFF | State.PARKED:
             pass
         case State.DONE | State.FAILED | State.CANCELLED | State.EXPIRED | State.LOST:
             pass

@@ -9,15 +9,18 @@ There are two rules, and both are tables here:
 
 How to read the table: a job is handed in as HELD. Unless somebody asked for that, it is let go in
 the same transaction: to AFTER if other jobs have to be done first, else to QUEUED, the line. The
-line gives it seats (STARTING), and a runner starts its program (RUNNING). An attempt that came to
+line gives it seats (STARTING), and a runner starts its program (RUNNING). One that wants to be
+confirmed leaves the line when there is room for it (ASKED), others take that room, and a person's
+yes puts it back at its old place. An attempt that came to
 nothing may be made again: at once if its runner was lost (QUEUED), later if the job failed
 (BACKOFF) or was refused (PARKED). Those two are out of the line until their time has come, and then
 go back to QUEUED, where their place was kept. A job that has ended can be had again by hand: then
 it begins anew, as HELD.
 
-People see nine words, not twelve states: a job that is in line, waits for others or is tried again
-later is `queued` to them, and one that is being started is `running`. The reason beside the word
-tells them apart. `docs/jobs.md` shows the tables; `tools/jobstates.py` writes them there.
+People see nine words, not thirteen states: a job that is in line, waits for others or is tried
+again later is `queued` to them, one that is being started is `running`, and one that asks is
+`held`. The reason beside the word tells them apart. `docs/jobs.md` shows the tables;
+`tools/jobstates.py` writes them there.
 
 Nothing here knows of rows. How a state is kept in a store is up to `headgate.store.column_codec`.
 """
@@ -71,6 +74,7 @@ class State(Enum):
     HELD = "waits for a person"
     AFTER = "waits for other jobs"
     QUEUED = "is in the line, and waits for nothing but seats"
+    ASKED = "has room, and waits for a person to say yes"
     BACKOFF = "has failed, and will be tried again"
     PARKED = "was refused or made room, and comes back"
     STARTING = "has its seats; nothing of it runs yet"
@@ -112,6 +116,7 @@ _TRAITS = {
     State.HELD: _Traits(Word.HELD, Place.ASIDE, Timer.EXPIRES),
     State.AFTER: _Traits(Word.QUEUED, Place.ASIDE),
     State.QUEUED: _Traits(Word.QUEUED, Place.LINE, Timer.FALLS_BACK),
+    State.ASKED: _Traits(Word.HELD, Place.ASIDE, Timer.EXPIRES),
     State.BACKOFF: _Traits(Word.QUEUED, Place.ASIDE, Timer.RETURNS),
     State.PARKED: _Traits(Word.PARKED, Place.ASIDE, Timer.RETURNS),
     State.STARTING: _Traits(Word.RUNNING, Place.SEATS),
@@ -131,6 +136,7 @@ class JobEvent(Enum):
     ENTER = "nothing keeps it out of the line any more"
     NEED_FAILED = "a job that it comes after was not done"
     HOLD = "a person takes it out of the line"
+    ASK = "there is room for it, and a person has to say yes first"
     GRANT = "the line gives it its seats"
     FALL_BACK = "its model was full for too long, and another has room"
     RETURN = "it lost its seats before anything was started"
@@ -154,6 +160,7 @@ class Effect(Enum):
     """What a transition sets beside the state, its reason and its `due`."""
 
     EXPIRY_BEGINS = "its time to be started in begins, unless it ever was"
+    ANSWER_BEGINS = "its time to be answered in begins"
     NO_EXPIRY = "it expires no more"
     FIRST_START = "when it was first started"
     ATTEMPT = "counts an attempt"
@@ -195,11 +202,16 @@ TRANSITIONS: Mapping[tuple[State, JobEvent], Transition] = {
     (State.AFTER, JobEvent.NEED_FAILED): _FAILED,
     (State.AFTER, JobEvent.HOLD): _to(State.HELD),
     (State.AFTER, JobEvent.CANCEL): _CANCELLED,
+    (State.QUEUED, JobEvent.ASK): _to(State.ASKED, Effect.ANSWER_BEGINS),
     (State.QUEUED, JobEvent.GRANT): _to(State.STARTING),
     (State.QUEUED, JobEvent.FALL_BACK): _to(State.QUEUED),
     (State.QUEUED, JobEvent.HOLD): _to(State.HELD),
     (State.QUEUED, JobEvent.CANCEL): _CANCELLED,
     (State.QUEUED, JobEvent.EXPIRE): _EXPIRED,
+    (State.ASKED, JobEvent.ENTER): _ENTERED,
+    (State.ASKED, JobEvent.HOLD): _to(State.HELD, Effect.EXPIRY_BEGINS),
+    (State.ASKED, JobEvent.CANCEL): _CANCELLED,
+    (State.ASKED, JobEvent.EXPIRE): _EXPIRED,
     (State.BACKOFF, JobEvent.COME_BACK): _to(State.QUEUED),
     (State.BACKOFF, JobEvent.HOLD): _to(State.HELD),
     (State.BACKOFF, JobEvent.CANCEL): _CANCELLED,

@@ -88,5 +88,6 @@ _FIELDS: Mapping[str, Callable[[object], bool]] = {
     "grace": _is_time,
     "terms": _are_terms,
     "stdin": _is_input,
+    "confirm": _is_time,
 }
 """All fields of a Spec, and what each may be."""

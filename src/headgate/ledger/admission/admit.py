@@ -16,7 +16,7 @@ from headgate.errors import TooHeavyError
 from headgate.ledger import dead_members
 from headgate.ledger.admission import count_apart
 from headgate.ledger.admission.line_walk import LineWalk
-from headgate.ledger.jobs import lifecycle, waits
+from headgate.ledger.jobs import confirm, lifecycle, waits
 from headgate.ledger.learning import apply_signals
 from headgate.ledger.transaction import unreadable
 from headgate.ledger.transaction.ledger import Ledger
@@ -178,16 +178,19 @@ def settle(ledger: Ledger) -> None:
             apply_signals.tidy(ledger, walk.lanes[lane].key)
         return next_head(ledger, walk.lanes[lane], after, lost=lose)
 
+    asked: list[int] = []
     walk = LineWalk(ledger, ledger.use, follow, changes)
     outcome = PassOutcome()
-    there, line = partial(absent, ledger), walk.heads()
-    for decision in next_in_line.decisions(line, ledger.use, ledger.now, follow, there):
+    for decision in next_in_line.decisions(
+        walk.heads(), ledger.use, ledger.now, follow, partial(_kept_back, ledger, asked)
+    ):
         outcome.add(decision)
         if isinstance(decision, Granted):
             _grant_ticket(ledger, decision.head, walk.lanes[decision.head.lane])
     ledger.blocked = bool(outcome.blocked) or ledger.tx.few_lanes() is None
     ledger.settled()  # grants let nobody else in
-    if outcome.again or gone:  # seats may have been kept for those who are gone
+    confirm.ask_all(ledger, asked)
+    if outcome.again or gone or asked:  # seats may have been kept for those who are gone
         ledger.reconsider()
     for head in outcome.overtaken.values():
         ledger.tx.set_overtaken(head.id, _write_times(head.overtaken))
@@ -212,6 +215,14 @@ def next_head(
         lost(ticket.member)
         after = ticket.order
     return None
+
+
+def _kept_back(ledger: Ledger, asked: list[int], head: Head) -> Reason | None:
+    """Why a head that has room is not let in; a job that asks first goes to `asked`."""
+    if not head.member and confirm.wants_yes(ledger, head.id):
+        asked.append(head.id)
+        return Reason("confirm", "")
+    return absent(ledger, head)
 
 
 def absent(ledger: Ledger, head: Head) -> Reason | None:

@@ -6,6 +6,7 @@ from headgate.core.quantities import FOREVER
 from headgate.core.times import Ms
 from headgate.errors import UsageError
 from headgate.ledger import dead_members, release
+from headgate.ledger.jobs import confirm
 from headgate.ledger.jobs.lifecycle import advance, end_job, pick_up, stand, tell_of, unmet
 from headgate.ledger.transaction.ledger import Ledger
 
@@ -43,7 +44,9 @@ def release_job(ledger: Ledger, id: int) -> None:
     if dead_members.free(ledger, id):
         return
     job = waiting(ledger, id)
-    if job.state is not State.HELD:
+    if job.state is State.ASKED:
+        confirm.answer_yes(ledger, job)
+    elif job.state is not State.HELD:
         raise UsageError(f"job {id} is not held: it is {job.state.word}")
     tell_of(ledger, job, "let_go", "by hand")
     advance(ledger, job)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headgate.core.display.json_shapes import document
+from headgate.core.install_hint import install_extra
 from headgate.core.named_tuple import NamedTuple
 from headgate.errors import HeadgateError, UsageError
 from headgate.sim.journal import Journal
@@ -99,7 +100,7 @@ async def running(
         from headgate.sim.server.http import RequestHandler
     except ImportError as error:
         raise HeadgateError(
-            f"the stand-in provider needs {error.name}: pip install 'headgate[sim]'"
+            f"the stand-in provider needs {error.name}: {install_extra('sim')}"
         ) from None
     if not 0 <= port <= 65_535:
         raise UsageError(f"bad --port {port}: expected 0 to 65535")
