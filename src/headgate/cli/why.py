@@ -16,11 +16,10 @@ from headgate.core.display.snapshots import (
     Running,
     Waiting,
 )
-from headgate.core.key_patterns import matches
 from headgate.core.quantities import show_seconds
 from headgate.core.times import Seconds
 from headgate.errors import UsageError
-from headgate.work.queue_page import with_output
+from headgate.work.history import history
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -33,40 +32,17 @@ def run(args: Namespace) -> int:
     """Tell all that is known."""
     with open_anyway(args) as gate:
         id = find_id(gate, args.id)
-        found = gate.why(id)
-        job = gate.job(id)
-        deadlock = gate.deadlock_of(id)
-        runs = gate.jobs.attempts(id) if job else ()
-        metered = gate.metered(id)
-        pools = [pool.pool for pool in gate.status().pools]
-        if isinstance(found, Running):
-            found = with_output(found, gate)
-    if isinstance(found, Past):
-        if not found.events and job is None:
-            raise UsageError(
-                f"nothing is known of {id}: it never was, or it ended so long ago that its events "
-                "are forgotten; headgate queue shows what runs and waits"
-            )
-        pools = []
-    else:
-        pools = [pool for pool in pools if matches(pool, found.key)]
-    if args.json:
-        it = as_json(id, found, job)
-        events = found.events if isinstance(found, Past) else None
-        print_json(
-            json_shapes.document(
-                json_shapes.history(
-                    it,
-                    pools,
-                    events,
-                    runs,
-                    deadlock=deadlock and deadlock.words,
-                    meter=metered,
-                )
-            ),
-            old_json_names.WHY,
+        known = history(gate, id)
+    if known is None:
+        raise UsageError(
+            f"nothing is known of {id}: it never was, or it ended so long ago that its events "
+            "are forgotten; headgate queue shows what runs and waits"
         )
+    if args.json:
+        print_json(json_shapes.document(known.json()), old_json_names.WHY)
         return 0
+    found, job, pools, metered = known.found, known.job, known.pools, known.metered
+    deadlock, runs = known.deadlock, known.attempts
     if job is not None and isinstance(found, Past):
         drawn = _of_job(job, terminal.pen(), metered)
         drawn += ["", *(event_line(event, terminal.pen()) for event in found.events)]
@@ -137,13 +113,6 @@ _RUNS_TABLE = (
     ("key", "shrinks"),
     ("because", "shrinks"),
 )
-
-
-def as_json(id: int, found: Waiting | Running | Past, job: JobStatus | None) -> json_shapes.Json:
-    """The work that this id belongs or belonged to."""
-    if not isinstance(found, Past):
-        return json_shapes.work(found, job)
-    return json_shapes.past_work(id, found.events) if job is None else json_shapes.work(job)
 
 
 def lines(

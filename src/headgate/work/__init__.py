@@ -12,6 +12,7 @@ refusal_news  which refusals of a job are worth telling: agents tell of every re
 job_fields    what a job is told to be, field by field
 check_command  what can be checked of a command before its job is handed in
 read_output   the output of a job, for those who want to see it
+history       all that is known of one piece of work
 queue_page    one page of the queue
 log_file      the log that a program writes to by itself: read as it grows, kept within its size
 

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from headgate.api.once import IdempotencyKey, once
 from headgate.api.problems import Problem
 from headgate.api.routes.job_said import JobSaid, places
-from headgate.api.routes.looking import history
 from headgate.api.routes.parameters import Duration, JobId, Pattern, Priority, Size, SomeLine
 from headgate.api.routing import CONFLICT, NOT_FOUND, Gated, Who, answer, needs, new_router
 from headgate.api.schemas import (
@@ -41,6 +40,7 @@ from headgate.ledger.queries.work_filter import WorkFilter
 from headgate.ledger.tokens import Once
 from headgate.work import job_fields
 from headgate.work.check_command import check
+from headgate.work.history import History, history
 
 router = new_router("jobs")
 _SUBMIT = needs(Scope.SUBMIT)
@@ -201,13 +201,13 @@ async def templates(service: Gated, caller: Who) -> Response:
 async def show(id: JobId, service: Gated) -> Response:
     """All about a job: why it waits, since when it runs, or how it ended, and its attempts."""
 
-    def look(gate: Gate) -> Json | None:
+    def look(gate: Gate) -> History | None:
         return history(gate, id) if gate.job(id) is not None else None
 
     found = await service.ask(look)
     if found is None:
         raise _unknown(id)
-    return answer(json_shapes.document(found))
+    return answer(json_shapes.document(found.json()))
 
 
 @router.get("/v1/jobs/{id}/wait", response_model=WorkDocument, responses=NOT_FOUND)

@@ -34,12 +34,12 @@ from headgate.api.service import Service
 from headgate.core.admission.candidates import Candidate, read_candidate
 from headgate.core.display import json_shapes
 from headgate.core.display.json_shapes import Json
-from headgate.core.display.snapshots import Past, Running
-from headgate.core.key_patterns import matches, parse_pattern
+from headgate.core.key_patterns import parse_pattern
 from headgate.core.server_settings import Scope
 from headgate.gate import Gate
 from headgate.ledger.queries.work_filter import WorkFilter
-from headgate.work.queue_page import QueuePage, with_output
+from headgate.work.history import history
+from headgate.work.queue_page import QueuePage
 
 router = new_router("looking")
 _MOST_CANDIDATES = 100_000
@@ -157,28 +157,4 @@ async def work(id: JobId, service: Gated) -> Response:
     found = await service.ask(lambda gate: history(gate, id))
     if found is None:
         raise Problem("not_found", f"nothing is known of {id}", exit_code=2)
-    return answer(json_shapes.document(found))
-
-
-def history(gate: Gate, id: int) -> Json | None:
-    """All that is known of a piece of work; None if nothing is."""
-    found, job = gate.why(id), gate.job(id)
-    if isinstance(found, Past):
-        if job is None and not found.events:
-            return None
-        pools = []
-        it = json_shapes.work(job) if job else json_shapes.past_work(id, found.events)
-    else:
-        if isinstance(found, Running):
-            found = with_output(found, gate)
-        pools = [one.pool for one in gate.status().pools if matches(one.pool, found.key)]
-        it = json_shapes.work(found, job)
-    deadlock = gate.deadlock_of(id)
-    return json_shapes.history(
-        it,
-        pools,
-        found.events if isinstance(found, Past) else None,
-        gate.jobs.attempts(id) if job else (),
-        deadlock=deadlock and deadlock.words,
-        meter=gate.metered(id),
-    )
+    return answer(json_shapes.document(found.json()))
