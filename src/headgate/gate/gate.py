@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from headgate import config as configuration
-from headgate.core.admission.pools import LEARN
+from headgate.core.admission.pools import LEARN, ORDERS
 from headgate.core.admission.setting_precedence import parse_view
 from headgate.core.answers.signals import USAGE, Signal, parse_reading, parse_signal, parse_wait
 from headgate.core.display.snapshots import (
@@ -32,6 +32,7 @@ from headgate.core.quantities import (
     parse_weight,
     shown,
 )
+from headgate.core.roles import parse_roles
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import HeadgateError, UsageError
 from headgate.gate.lease import Lease
@@ -113,6 +114,7 @@ class Gate(Views):
         marked: bool = False,
         tokens: int = 0,
         without_host: bool = False,
+        roles: str | Sequence[str] = (),
     ) -> "Slot":
         """Seats for one piece of work, for use with `async with` or `with`.
 
@@ -134,6 +136,7 @@ class Gate(Views):
                   can be told with `lease.report`
         without_host  it is one request of a program that sits in the pool `host` itself, so it
                   takes no seat there; nobody is told of it by events
+        roles     what it is done as, as in `reviewer`: it takes a seat in `role:reviewer`, too
         """
         wait = None if timeout is None else seconds(parse_duration(timeout, "timeout"))
         lender = WITHOUT_HOST if without_host else self._parent()
@@ -150,6 +153,7 @@ class Gate(Views):
             lender=lender,
             view=self._view,
             tokens=parse_tokens(tokens),
+            roles=parse_roles(roles),
         )
         return Slot(
             runtime=self._runtime, request=request, wait=wait, on_wait=on_wait, on_end=on_end
@@ -244,6 +248,18 @@ class Gate(Views):
         """Lift a pool's limit; everyone waiting for it is let in."""
         name = parse_pattern(pool)
         self._transactor.run(lambda ledger: limits_by_hand.unset_limit(ledger, name))
+
+    def set_per_task(self, pool: str, most: int | None) -> None:
+        """Set the most seats that one task may hold of a pool; None for as many as it gets."""
+        name, seats = parse_pattern(pool), None if most is None else parse_limit(most, "per_task")
+        self._transactor.run(lambda ledger: limits_by_hand.set_per_task(ledger, name, seats))
+
+    def set_order(self, pool: str, order: str) -> None:
+        """Set who is next of a pool: the `oldest`, or with `fair` the tasks in turn."""
+        name = parse_pattern(pool)
+        if order not in ORDERS:
+            raise UsageError(f"bad order {shown(order)}: expected {' or '.join(ORDERS)}")
+        self._transactor.run(lambda ledger: limits_by_hand.set_order(ledger, name, order))
 
     def set_cooldown(self, pool: str, cooldown: float | str) -> None:
         """Set how long seats freed from now on rest."""

@@ -12,6 +12,7 @@ from headgate.cli.shared.options import add_grace, add_meter, add_queue_timeout
 from headgate.cli.shared.piped_input import read_input
 from headgate.core.agents.meters import METERS, Meter
 from headgate.core.quantities import parse_duration, parse_priority, parse_weight, shown
+from headgate.core.roles import parse_roles
 from headgate.core.table_fields import (
     FLAG,
     Field,
@@ -202,6 +203,7 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
         env=env,
         after=_after(given.get("after", ()), names, gate),
         hold=found.get("hold", False),
+        roles=[*found.get("role", "").split(), *found.get("roles", "").split()],
         expires=found.get("expires", expires),
         retries=retries,
         escalate=found.get("escalate", False),
@@ -376,6 +378,8 @@ _FIELDS: Fields = {
     "env": Field(_env, "an object of texts"),
     "env_from": Field(_names, "a list of names of variables"),
     "path": _FLAG,
+    "role": Field(parse_roles, ""),
+    "roles": Field(parse_roles, ""),
     "after": Field(None, ""),
     "hold": _FLAG,
     "expires": Field(lambda found: found, ""),
