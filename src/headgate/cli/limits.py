@@ -9,7 +9,7 @@ from headgate.cli.status import SOURCES
 from headgate.core.admission.pools import LEARN, OFF, OLDEST
 from headgate.core.display import json_shapes
 from headgate.core.display.snapshots import PoolStatus, Status
-from headgate.core.key_patterns import HOST, parse_pattern
+from headgate.core.key_patterns import HOST, ROLE, parse_pattern
 from headgate.core.quantities import parse_duration, parse_limit, show_duration, show_seconds
 from headgate.core.times import Seconds, seconds
 from headgate.errors import UsageError
@@ -179,6 +179,8 @@ def is_new(status: Status, pool: str) -> str:
     """What to add for a pool that nothing has mentioned so far: it may be a slip of the pen."""
     if any(found.pool == pool for found in status.pools):
         return ""
+    if pool.startswith(ROLE):
+        return " (a new pool: it takes in all work with such a role)"
     return f" (a new pool: it takes in all work whose {'key' if '/' in pool else 'provider'} fits)"
 
 

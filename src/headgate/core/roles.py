@@ -15,8 +15,8 @@ _MOST = 8
 
 
 def parse_roles(said: object) -> str:
-    """The roles that were said: one, or a list of them; each once, in order."""
-    names = [said] if isinstance(said, str) else said
+    """The roles that were said: a list of them, or a text of several; each once, in order."""
+    names = said.split() if isinstance(said, str) else said
     if names is None:
         return ""
     if not isinstance(names, Iterable):

@@ -71,6 +71,10 @@ EXAMPLES = {
     ),
     "config": _of(("headgate config check", "all that is wrong with it, at once")),
     "doctor": _of(("headgate doctor", "what is wrong or odd")),
+    "store": _of(
+        ("headgate store backup headgate-backup.db", "a copy, while all goes on"),
+        ("headgate store check", "look for damage"),
+    ),
     "notify": _of(("headgate notify test", "send a test to every target")),
     "completion": _of(
         ('eval "$(headgate completion bash)"', "in ~/.bashrc; the same for zsh in ~/.zshrc"),
