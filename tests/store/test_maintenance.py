@@ -52,8 +52,7 @@ def writers(path: Path) -> Iterator[list[Program]]:
         assert one.line() == "up"
     yield found
     for one in found:
-        one.process.kill()
-        one.process.wait()
+        one.close()
 
 
 def place(path: Path) -> maintenance.Place:
@@ -64,9 +63,19 @@ def go_on() -> bool:
     return True
 
 
+def note(path: Path, text: str) -> str:
+    """Leave a note in a store; returns the one that was there."""
+    store = SqliteStore(path)
+    with store.transaction(write=True) as tx:
+        before = tx.note("told")
+        tx.set_note("told", text)
+    store.close()
+    return before
+
+
 def last_event(path: Path) -> int:
     db = apsw.Connection(str(path))
-    (found,) = db.execute("SELECT coalesce(max(id), 0) FROM event").fetchone()
+    found = next(iter(db.execute("SELECT coalesce(max(id), 0) FROM event")))[0]
     db.close()
     return int(found)
 
@@ -88,17 +97,14 @@ def test_under_load(path: Path, tmp_path: Path) -> None:
 
 def test_a_copy_is_put_back(path: Path, tmp_path: Path) -> None:
     """Moved to where the store was, it is the store as it was then."""
-    with SqliteStore(path).transaction(write=True) as tx:
-        tx.set_note("told", "before")
+    note(path, "before")
     copy = tmp_path / "copy.db"
     maintenance.backup(place(path), copy, go_on)
-    with SqliteStore(path).transaction(write=True) as tx:
-        tx.set_note("told", "after")
+    note(path, "after")
     for end in ("", "-wal", "-shm"):
         Path(f"{path}{end}").unlink(missing_ok=True)
     copy.rename(path)
-    with SqliteStore(path).transaction(write=True) as tx:
-        assert tx.note("told") == "before"
+    assert note(path, "again") == "before"
 
 
 def test_nothing_is_replaced(path: Path, tmp_path: Path) -> None:
@@ -182,7 +188,6 @@ def test_damage_is_told(path: Path) -> None:
 def test_a_store_of_another_version_is_not_touched(tmp_path: Path) -> None:
     """It is checked and copied as it is; no table is brought up to date."""
     path, copy = tmp_path / "old.db", tmp_path / "copy.db"
-    db = apsw.Connection(str(path))
     SqliteStore(tmp_path / "new.db").close()
     shutil.copy(tmp_path / "new.db", path)
     path.chmod(0o600)

@@ -74,7 +74,8 @@ def find(url: str | None) -> Place:
     found = file_of(url or default_url())
     if found is None:
         raise UsageError("this store has no file to look after: use --store sqlite:///path/to/file")
-    place = Place(*found)
+    path, shared = found
+    place = Place(path, shared=shared)
     if not place.path.is_file():
         raise StoreUnavailableError(
             f"there is no store at {place.path}; nothing was made or changed"
