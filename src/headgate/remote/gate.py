@@ -169,6 +169,10 @@ class RemoteGate(Gate):
         """The keys whose work runs, waits or has ended, in order."""
         return list(self._call("known_keys"))
 
+    def pool_names(self) -> list[str]:
+        """The names of all pools, in order."""
+        return list(self._call("pool_names"))
+
     def capacity(
         self,
         key: str | None = None,
@@ -196,7 +200,8 @@ class RemoteGate(Gate):
 
     def plan(self, candidates: "Iterable[Candidate]", *, log: bool = False) -> "Plan":
         """What would become of these if all were started now; nothing is."""
-        return self._call("plan", tuple(candidates), log=log)  # type: ignore[no-any-return]
+        named = {"log": True} if log else {}
+        return self._call("plan", tuple(candidates), **named)  # type: ignore[no-any-return]
 
     def queue(self, *, most: int = 100, skip: int = 0, wanted: WorkFilter | None = None) -> Queue:
         """What runs and what waits, in the order of the line; with a filter, what fits."""
