@@ -41,6 +41,7 @@ def test_limits_are_shown_with_where_they_come_from(
     assert (host["limit"], host["source"], host["configured_limit"]) == (5, "environment", 3)
     assert set(host) == {
         *("pool", "limit", "source", "configured_limit", "cooldown_ms", "max_hold", "reserve"),
+        *("per_task", "order"),
         *("adapt", "auto_reduced", "auto_reduced_from", "probing", "next_probe", "lag_ms"),
         *("rpm", "tpm", "spacing_ms"),
     }

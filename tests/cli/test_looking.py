@@ -10,11 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli import capacity, events, limits, queue, status, why
+from headgate.cli import (
+    capacity,
+    config,
+    doctor,
+    events,
+    limits,
+    notify,
+    plan,
+    queue,
+    status,
+    why,
+)
 from headgate.cli.shared import progress, terminal
+from headgate.core.admission.candidates import Candidate, Plan, Verdict
+from headgate.core.admission.pools import AGENTS, Pool
 from headgate.core.agents.readable_events import readable
 from headgate.core.display.snapshots import Capacity
-from headgate.core.times import Seconds
+from headgate.core.times import Ms, Seconds
+from headgate.doctor import Finding, Report
 from tests.cli.golden.compare import Ask, check
 from tests.cli.test_job_verbs import JOB, QUEUE
 from tests.cli.test_show import FULL_STATUS, HAPPENED, NOON, pool
@@ -22,6 +36,60 @@ from tests.support import HEADGATE, LONG, Box, until
 
 OPUS = "anthropic/claude-opus-4-6"
 FULL = Capacity(OPUS, "full", 0, 2, Seconds(5), Seconds(95), "*/claude-opus-* is full", "pool_full")
+_LONG = f"{OPUS} is full (4/4), and its provider asks to be left alone for a while"
+PLANNED = Plan(
+    tuple(
+        Verdict(
+            verdict=verdict,
+            name=f"issue-{n}",
+            key=OPUS,
+            task="",
+            priority=0,
+            weight=1,
+            code=code,
+            pool=pool_,
+            reason=reason,
+            position=place,
+            eta=eta,
+        )
+        for n, (verdict, code, pool_, reason, place, eta) in enumerate(
+            [
+                ("start", None, None, None, None, None),
+                ("defer", "pool_full", "*/claude-opus-*", _LONG, 1, Seconds(310)),
+            ]
+        )
+    ),
+    NOON,
+)
+CANDIDATES = [plan.Entry(n + 1, Candidate(OPUS), {}) for n in range(2)]
+EXAMINED = Report(
+    (
+        ("Files", (Finding("note", "file", f"configuration: /{'long/' * 20}config.toml (found)"),)),
+        (
+            "Limits",
+            (
+                Finding("ok", "a", "all is well"),
+                Finding("warning", "b", _LONG, f"wait, or {_LONG}"),
+            ),
+        ),
+        ("Store", (Finding("problem", "c", "broken", "mend it"),)),
+    )
+)
+SAID = [
+    Pool("host", 3, "default"),
+    Pool("anthropic/claude-opus-*", 2, "project", observe=(AGENTS, "(^|/)robo( |$)")),
+    Pool("openai", 9, "file", reserve=(("interactive", 1),), max_hold=Ms(43_200_000)),
+]
+TARGET = {
+    "target": "phone",
+    "by": "webhook",
+    "to": "https://hooks.example/services/team/headgate",
+    "events": ["confirm", "parked", "failed", "limit_reduced"],
+    "only": {"task": ["oracle-*"], "key": [], "pool": []},
+    "behind": 3,
+    "delivering": True,
+    "problem": "HOOK_URL is not set here",
+}
 VIEWS: dict[str, Callable[[terminal.Pen], list[str]]] = {
     "status": lambda pen: status.lines(FULL_STATUS, pen),
     "queue": lambda pen: queue.lines(QUEUE, pen),
@@ -30,6 +98,10 @@ VIEWS: dict[str, Callable[[terminal.Pen], list[str]]] = {
     "why": lambda pen: why._of_job(JOB, pen),
     "capacity": lambda _: [capacity.line(FULL)],
     "events": lambda pen: [events.event_line(HAPPENED._replace(name="night"), pen)],
+    "plan": lambda pen: plan.lines(PLANNED, CANDIDATES, pen),
+    "doctor": lambda pen: doctor.lines(EXAMINED, pen),
+    "config": lambda pen: config._lines({one.name: one for one in SAID}, pen),
+    "notify": lambda pen: terminal.table(notify._COLUMNS, [notify._cells(TARGET)], pen),
 }
 """Each view, drawn with a pen."""
 

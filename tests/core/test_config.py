@@ -172,7 +172,7 @@ def test_a_wrong_value_is_refused_with_its_place(setting: str, problem: str) -> 
             (
                 "c.toml:2: pools.host.limt: unknown; "
                 "allowed here: limit, cooldown, max_hold, reserve, adapt, observe, spacing, "
-                "memory_floor, load_ceiling, agent_memory; did you mean limit?"
+                "per_task, order, memory_floor, load_ceiling, agent_memory; did you mean limit?"
             ),
         ),
         (
@@ -181,7 +181,7 @@ def test_a_wrong_value_is_refused_with_its_place(setting: str, problem: str) -> 
                 "c.toml:1: pools.umans.ai: unknown; "
                 "allowed here: limit, cooldown, max_hold, reserve, "
                 "adapt, usage, observe, rpm, tpm, spacing, meter, queue_timeout, "
-                "warned_limit; "
+                "warned_limit, per_task, order; "
                 'a pool\'s name with a dot needs quotes: [pools."umans.ai"]'
             ),
         ),
@@ -386,6 +386,7 @@ def test_the_template_shows_the_defaults() -> None:
             adapt=LEARN,
             observe=(),
             spacing=Ms(0),
+            order="oldest",
         ),
     }
     pools = resolve_pools(config.pools, (), config.defaults).pools.items()
@@ -403,6 +404,7 @@ def test_the_template_shows_the_defaults() -> None:
         "meter",
         "queue_timeout",
         "warned_limit",
+        "per_task",
     }:
         assert f"\n#{name} = " in TEMPLATE
 

@@ -28,6 +28,7 @@ COUNTS: dict[str, dict[str, Any]] = {
         "memory_floor": 0,
         "load_ceiling": 0,
         "agent_memory": AGENT_MEMORY,
+        "order": "oldest",
     },
     "pools.NAME": {
         "limit": "unlimited",
@@ -35,6 +36,7 @@ COUNTS: dict[str, dict[str, Any]] = {
         "max_hold": None,
         "adapt": LEARN,
         "spacing": 0,
+        "order": "oldest",
     },
     "pools.NAME.reserve": {"interactive": 0, "normal": 0, "background": 0},
     "pools.NAME.usage": UsageSource._field_defaults,

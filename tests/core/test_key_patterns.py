@@ -142,8 +142,8 @@ def test_a_pattern_is_normalised(text: str, pattern: str) -> None:
 @pytest.mark.parametrize(
     "text, hint",
     [
-        ("", "expected host, a PROVIDER, or PROVIDER/MODEL"),
-        ("a/", "expected host, a PROVIDER, or PROVIDER/MODEL"),
+        ("", "expected host, a PROVIDER, PROVIDER/MODEL, or role:NAME"),
+        ("a/", "expected host, a PROVIDER, PROVIDER/MODEL, or role:NAME"),
         ("host/x", "'host' stands alone"),
         ("a b", "a provider is letters"),
         ("[ab]/x", "a provider is letters"),

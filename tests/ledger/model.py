@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headgate.core.times import Ms
+from headgate.ledger.transaction.rows import LeaseRow
 
 FOREVER = 2**62
 REQUEST = -1
@@ -20,18 +21,25 @@ LIMITS: dict[str, int | None] = {
     "a": 4,
     "a/x*": 2,
     "a/x1": 1,
+    "a/y": 3,
     "b": 3,
     "b/z": None,
+    "c": None,
+    "role:*": 4,
+    "role:lead": 2,
 }
+PER_TASK = {"a/y": 2, "c": 1, "role:*": 2}
+FAIR = {"a/y", "b", "role:lead"}
+ROLES = {"": [], "role:dev": ["role:*"], "role:lead": ["role:*", "role:lead"]}
 COOLDOWNS = {"a/x*": Ms(500)}
 RESERVE = {"b": {"interactive": 1}}
 KEYS: dict[str, list[str]] = {
     "": ["host"],
     "a/x1": ["a", "a/x*", "a/x1", "host"],
     "a/x2": ["a", "a/x*", "host"],
-    "a/y": ["a", "host"],
+    "a/y": ["a", "a/y", "host"],
     "b/z": ["b", "b/z", "host"],
-    "c/free": ["host"],
+    "c/free": ["c", "host"],
 }
 VIEWS: dict[str, dict[str, int]] = {
     "": {},
@@ -40,7 +48,7 @@ VIEWS: dict[str, dict[str, int]] = {
     "b/z=1": {"b/z": 1},
 }
 
-Lane = tuple[str, str, str, int, str]
+Lane = tuple[str, str, str, int, str, str, str]
 Why = tuple[str, str]
 """A reason: its code and its pool."""
 
@@ -60,6 +68,8 @@ class Ticket:
     lender: int
     view: str
     tokens: int
+    task: str = ""
+    roles: str = ""
     overtaken: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -70,7 +80,9 @@ class Ticket:
     @property
     def lane(self) -> Lane:
         """Those who need the same seats under the same rules."""
-        return (self.machine, self.key, self.cls, self.lender, self.view)
+        apart = any(pool in PER_TASK or pool in FAIR for pool in pools_of(self, 0))
+        task = f"task {self.task}" if apart else ""
+        return (self.machine, self.key, self.cls, self.lender, self.view, self.roles, task)
 
 
 @dataclass
@@ -87,6 +99,8 @@ class Lease:
     chain: int
     granted: int
     tokens: int
+    task: str = ""
+    roles: str = ""
 
 
 class Rest(NamedTuple):
@@ -129,6 +143,7 @@ class Model:
     granted: list[Ticket] = field(default_factory=list)
     blocked: dict[Lane, list[Why]] = field(default_factory=dict)
     kept: dict[str, int] = field(default_factory=dict)
+    turns: dict[tuple[str, str], int] = field(default_factory=dict)
     unsettled: bool = False
     dead_removed: bool = False
 
@@ -163,6 +178,24 @@ class Model:
                 total += heaviest.weight if cls in (None, heaviest.cls) else 0
         return total
 
+    def held_for(self, where: str, task: str) -> int:
+        """Seats that a task holds in a place: those of a family belong to its heaviest."""
+        families: dict[int, list[Lease]] = {}
+        for lease in self.leases:
+            if where in places(lease):
+                families.setdefault(lease.chain or -lease.id, []).append(lease)
+        heaviest = [max(here, key=lambda one: (one.weight, -one.id)) for here in families.values()]
+        return sum(one.weight for one in heaviest if one.task == task)
+
+    def turn(self, ticket: Ticket) -> tuple[int, int, int, int]:
+        """When a ticket comes up: as it stands, but after the last turn of its task."""
+        fair = [place(pool, ticket.machine) for pool in pools_of(ticket) if pool in FAIR]
+        return self._turn_among(ticket, fair)
+
+    def _turn_among(self, ticket: Ticket, fair: list[str]) -> tuple[int, int, int, int]:
+        served = max((self.turns.get((where, ticket.task), 0) for where in fair), default=0)
+        return (ticket.urgency, max(ticket.since, served), ticket.since, ticket.id)
+
     def resting(self, where: str) -> int:
         """Seats that rest in a place."""
         here = [rest for rest in self.rests if rest.where == where]
@@ -172,7 +205,7 @@ class Model:
         """What a ticket must get beyond what its lender's family has, and that family."""
         family = self._family(ticket.lender)
         found = []
-        for pool in pools_of(ticket.key, ticket.lender):
+        for pool in pools_of(ticket):
             where = place(pool, ticket.machine)
             lent = max((one.weight for one in family if where in places(one)), default=0)
             seats = max(0, ticket.weight - lent)
@@ -196,14 +229,17 @@ class Model:
         """All that keeps a ticket from its seats."""
         found = []
         for need in needs:
-            code = self._why_not(need, ticket.cls, kept.get(need.where, 0))
+            code = self._why_not(need, ticket, kept.get(need.where, 0))
             if code:
                 found.append((code, need.pool))
         return found
 
-    def _why_not(self, need: Need, cls: str, kept: int) -> str:
+    def _why_not(self, need: Need, ticket: Ticket, kept: int) -> str:
+        cls = ticket.cls
         if self.paused(need.pool):
             return "pool_paused"
+        if self._task_is_full(need, ticket.task):
+            return "too_heavy" if need.seats > PER_TASK[need.pool] else "task_full"
         if need.limit is None or need.seats == 0:
             return ""
         unheld = need.limit - self.held(need.where)
@@ -219,6 +255,11 @@ class Model:
             return "cooling"
         return "reserved" if need.seats > free - reserved else "kept"
 
+    def _task_is_full(self, need: Need, task: str) -> bool:
+        if need.pool not in PER_TASK or need.seats == 0:
+            return False
+        return self.held_for(need.where, task) + need.seats > PER_TASK[need.pool]
+
     def _reserved(self, need: Need, cls: str) -> int:
         unused = 0
         for other, seats in RESERVE.get(need.pool, {}).items():
@@ -229,6 +270,8 @@ class Model:
     def keep(self, ticket: Ticket, kept: dict[str, int], needs: list[Need]) -> None:
         """Keep free seats for a ticket that was overtaken wherever it is short, slowest first."""
         wanted = [need for need in needs if need.seats and need.limit is not None]
+        if any(self._task_is_full(need, ticket.task) for need in needs):
+            return
         free = {}
         for need in wanted:
             if self.paused(need.pool) or need.seats > ceiling(need, ticket.cls):
@@ -257,7 +300,8 @@ class Model:
     def too_heavy(self, ticket: Ticket) -> bool:
         """Whether a ticket could never be let in."""
         return any(
-            need.limit is not None and need.seats > ceiling(need, ticket.cls)
+            (need.limit is not None and need.seats > ceiling(need, ticket.cls))
+            or need.seats > PER_TASK.get(need.pool, FOREVER)
             for need in self.needs(ticket)[0]
         )
 
@@ -279,7 +323,13 @@ class Model:
 
     def grant(self, ticket: Ticket) -> None:
         """Make a lease of a ticket."""
-        chain = self.needs(ticket)[1]
+        needs, chain = self.needs(ticket)
+        for need in needs:
+            if need.pool in FAIR and need.seats:
+                latest = max(
+                    (at for (here, _), at in self.turns.items() if here == need.where), default=0
+                )
+                self.turns[need.where, ticket.task] = max(self.now, latest + 1)
         lender = ticket.lender if chain or ticket.lender == REQUEST else 0
         for lease in self.leases:
             if lease.id == lender:
@@ -296,6 +346,8 @@ class Model:
                 chain,
                 self.now,
                 ticket.tokens,
+                ticket.task,
+                ticket.roles,
             )
         )
         self.granted.append(ticket)
@@ -307,7 +359,7 @@ class Model:
             return False
         before = {where: self.held(where) for where in places(lease)}
         self.leases.remove(lease)
-        for pool in pools_of(lease.key, lease.lender):
+        for pool in pools_of(lease):
             where = place(pool, lease.machine)
             freed = before[where] - self.held(where)
             if freed and self.cooldown(pool) and self.limit(pool) is not None:
@@ -368,7 +420,7 @@ class Model:
             open_ones = [one for one in self.tickets if one.lane not in closed and one not in aside]
             if not open_ones:
                 return
-            ticket = min(open_ones, key=lambda one: one.order)
+            ticket = min(open_ones, key=self.turn)
             needs, _ = self.needs(ticket)
             reasons = self.why_not(ticket, kept, needs)
             if reasons:
@@ -417,16 +469,39 @@ class Model:
             own = [
                 ("too_heavy", need.pool)
                 for need in self.needs(ticket)[0]
-                if need.limit is not None and need.seats > ceiling(need, ticket.cls)
+                if (need.limit is not None and need.seats > ceiling(need, ticket.cls))
+                or need.seats > PER_TASK.get(need.pool, FOREVER)
             ]
             why = own[:1]
             if not why and ticket.id not in let_in:
                 alone = then.why_not(ticket, then.kept, self.needs(ticket)[0])
                 why = then.blocked.get(ticket.lane, alone)
-            holding_up = {place(pool, ticket.machine) for _, pool in why}
-            ahead = [sum(where in places(other) for other in line[:index]) for where in holding_up]
+            ahead = [self._ahead(ticket, code, pool, line, index) for code, pool in why]
             found[ticket.id] = (1 + max(ahead, default=0), why)
         return found
+
+    def _ahead(self, ticket: Ticket, code: str, pool: str, line: list[Ticket], index: int) -> int:
+        """How many come before a ticket in the line for a pool."""
+        where = place(pool, ticket.machine)
+        here = [other for other in line if where in places(other) or other.lane == ticket.lane]
+        if code == "task_full":
+            mine = [other for other in here if other.task == ticket.task]
+            return sum(other.order < ticket.order for other in mine)
+        if pool not in FAIR:
+            return sum(other in here for other in line[:index])
+        urgent = sum(other.urgency < ticket.urgency for other in here)
+        here = [other for other in here if other.urgency == ticket.urgency]
+        served: dict[str, int] = {}
+
+        def turn(one: Ticket) -> tuple[int, ...]:
+            urgency, due, since, id = self._turn_among(one, [where])
+            return (urgency, max(due, served.get(one.task, 0)), since, id)
+
+        while (following := min(here, key=turn)) is not ticket:
+            here.remove(following)
+            urgent += 1
+            served[following.task] = FOREVER + urgent
+        return urgent
 
 
 def place(pool: str, machine: str) -> str:
@@ -436,12 +511,14 @@ def place(pool: str, machine: str) -> str:
 
 def places(one: Ticket | Lease) -> list[str]:
     """Where someone's seats are counted."""
-    return [place(pool, one.machine) for pool in pools_of(one.key, one.lender)]
+    return [place(pool, one.machine) for pool in pools_of(one)]
 
 
-def pools_of(key: str, lender: int) -> list[str]:
+def pools_of(one: Ticket | Lease | LeaseRow, lender: int | None = None) -> list[str]:
     """The pools that someone sits in: for a request, its agent sits in `host`."""
-    return [pool for pool in KEYS[key] if pool != "host" or lender != REQUEST]
+    sits = one.lender if lender is None else lender
+    found = sorted(KEYS[one.key] + ROLES[one.roles])
+    return [pool for pool in found if pool != "host" or sits != REQUEST]
 
 
 def ceiling(need: Need, cls: str) -> int:

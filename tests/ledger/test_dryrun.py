@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from headgate.core.admission.pools import Declared
+from headgate.core.admission.pools import FAIR, Declared
 from headgate.core.display.snapshots import explain
 from headgate.core.key_patterns import matches
 from headgate.core.times import Ms
@@ -57,6 +57,8 @@ class Step(NamedTuple):
     lender: int = 0
     tokens: int = 0
     pick: int = 0
+    task: str = ""
+    roles: str = ""
 
 
 def step(*kinds: str, **fields: Any) -> st.SearchStrategy[Step]:  # noqa: ANN401
@@ -70,6 +72,8 @@ work: dict[str, Any] = {
     "ago": st.sampled_from((0, 0, 1, 3, 50)),
     "view": st.sampled_from(VIEWS),
     "tokens": st.sampled_from((0, 0, 30)),
+    "task": st.sampled_from(("t1", "t1", "t2", "t3")),
+    "roles": st.sampled_from(("", "", "role:dev", "role:dev role:lead")),
     "pick": picks,
 }
 asks = step("ask", lender=st.sampled_from((0, 0, 0, WITHOUT_HOST, 1, 2, 3)), **work)
@@ -102,13 +106,19 @@ wanted = st.lists(
 class Street(Yard):
     """A yard with two machines, and pools of every kind that a count of rows can tell all about."""
 
-    def __init__(self, open_it: Any, declared: dict[str, int]) -> None:  # noqa: ANN401
+    def __init__(self, open_it: Any, declared: dict[str, int], *, fair: bool) -> None:  # noqa: ANN401
         self.settles = True
+        self.fair = fair
         super().__init__(open_it)
         self.limits = declared
         self.pools(
-            {name: declared[name] for name in ("host", "*/x", "a/y")},
-            a=Declared(limit=declared["a"], cooldown=Ms(50)),
+            {name: declared[name] for name in ("host", "*/x")},
+            **{
+                "a/y": Declared(limit=declared["a/y"], per_task=2),
+                "role:*": Declared(per_task=3),
+                "role:lead": Declared(limit=2, order=FAIR if fair else None),
+            },
+            a=Declared(limit=declared["a"], cooldown=Ms(50), order=FAIR if fair else None),
             b=Declared(limit=declared["b"], reserve=(("interactive", 1), ("background", 1))),
             r=Declared(limit=declared["r"], spacing=Ms(80), tpm=100),
             s=Declared(limit=declared["s"], adapt="learn", cooldown=Ms(0)),
@@ -141,6 +151,8 @@ class Street(Yard):
                     since=self.now - one.ago,
                     weight=one.weight,
                     view=one.view,
+                    task=one.task,
+                    roles=one.roles,
                 )
             case "release" if held:
                 self.release(held[one.pick % len(held)])
@@ -177,6 +189,8 @@ class Street(Yard):
             view=one.view,
             lender=held[-one.lender] if 0 < one.lender <= len(held) else min(0, one.lender),
             tokens=one.tokens,
+            task=one.task,
+            roles=one.roles,
         )
 
     def _overtake(self, id: int, ago: int) -> None:
@@ -232,7 +246,9 @@ def _lender_in_line(ledger: Ledger) -> bool:
 
 
 @contextmanager
-def street(kind: str, declared: dict[str, int], history: History) -> Iterator[Street]:
+def street(
+    kind: str, declared: dict[str, int], history: History, *, fair: bool
+) -> Iterator[Street]:
     """A street after a history."""
     with tempfile.TemporaryDirectory(prefix="headgate-dryrun-") as folder:
         it = Street(
@@ -242,6 +258,7 @@ def street(kind: str, declared: dict[str, int], history: History) -> Iterator[St
                 else SqliteStore(Path(folder) / "s.db", synchronous="OFF", clock=clock)
             ),
             declared,
+            fair=fair,
         )
         settled, unsettled = history
         for one in settled:
@@ -275,7 +292,10 @@ def check_plan(it: Street, candidates: list[Step]) -> None:
                 ids[admit.ask(ledger, requests[n])] = n
         return ids
 
-    ids = it.run(ask_all)
+    with pytest.MonkeyPatch.context() as patched:
+        if it.fair:  # who asks first is let in first, unless all stand in the line before any is
+            patched.setattr(admit, "has_rivals", lambda *_: True)
+        ids = it.run(ask_all)
     held = set(it.held())
     assert {n for id, n in ids.items() if id in held} == {
         n for n, one in enumerate(planned) if not one.reasons
@@ -328,23 +348,23 @@ def check_capacity(it: Street) -> None:
 
 @patient
 @settings(usual, max_examples=250 * MORE)
-@given(limits, histories, wanted)
+@given(declared=limits, history=histories, candidates=wanted, fair=st.booleans())
 def test_a_plan_is_what_happens(
-    declared: dict[str, int], history: History, candidates: list[Step]
+    declared: dict[str, int], history: History, candidates: list[Step], *, fair: bool
 ) -> None:
     """Whoever a plan says would start does when all are asked for, and the others hear the same."""
-    with street("memory", declared, history) as it:
+    with street("memory", declared, history, fair=fair) as it:
         check_plan(it, candidates)
 
 
 @patient
 @settings(usual, max_examples=60 * MORE)
-@given(limits, histories, wanted)
+@given(declared=limits, history=histories, candidates=wanted, fair=st.booleans())
 def test_a_plan_is_what_happens_on_disk(
-    declared: dict[str, int], history: History, candidates: list[Step]
+    declared: dict[str, int], history: History, candidates: list[Step], *, fair: bool
 ) -> None:
     """The same on SQLite."""
-    with street("sqlite", declared, history) as it:
+    with street("sqlite", declared, history, fair=fair) as it:
         check_plan(it, candidates)
 
 
@@ -354,7 +374,7 @@ def test_a_plan_is_what_happens_on_disk(
 @given(limits, histories)
 def test_a_look_says_who_is_next(kind: str, declared: dict[str, int], history: History) -> None:
     """Settling lets exactly those in whom nothing blocks, up to the limits, and leaves no gap."""
-    with street(kind, declared, history) as it:
+    with street(kind, declared, history, fair=True) as it:
         check_settling(it)
 
 
@@ -363,5 +383,5 @@ def test_a_look_says_who_is_next(kind: str, declared: dict[str, int], history: H
 @given(limits, histories)
 def test_capacity_is_a_plan_for_one(declared: dict[str, int], history: History) -> None:
     """There is room for a key exactly if one more of it would start."""
-    with street("memory", declared, history) as it:
+    with street("memory", declared, history, fair=True) as it:
         check_capacity(it)

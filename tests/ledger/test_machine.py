@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from copy import deepcopy
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from headgate.core.admission.lease_events import PENDING
-from headgate.core.admission.pools import UNLIMITED, Declared
+from headgate.core.admission.pools import FAIR, UNLIMITED, Declared
 from headgate.core.times import Ms, Seconds
 from headgate.errors import TooHeavyError
 from headgate.ledger import dead_members, limits_by_hand, release
@@ -23,7 +24,7 @@ from headgate.ledger.admission import admit
 from headgate.ledger.queries import status_and_queue
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.pool_resolver import PoolResolver
-from headgate.ledger.transaction.rows import Member, Tx
+from headgate.ledger.transaction.rows import LeaseRow, Member, Tx
 from headgate.sim.simulated_liveness import SimulatedLiveness
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
@@ -40,6 +41,8 @@ DECLARED = {
         limit=UNLIMITED if limit is None else limit,
         cooldown=COOLDOWNS.get(pool),
         reserve=tuple(RESERVE.get(pool, {}).items()),
+        per_task=model.PER_TASK.get(pool),
+        order=FAIR if pool in model.FAIR else None,
     )
     for pool, limit in LIMITS.items()
 }
@@ -64,6 +67,8 @@ class Op(NamedTuple):
     lender: int | None = None
     tokens: int = 0
     request: bool = False
+    task: str = ""
+    roles: str = ""
 
 
 picks = st.integers(0, 40)
@@ -86,6 +91,8 @@ asks = op(
     lender=st.sampled_from([None, None, None, -1, -2, -3]) | picks,
     tokens=st.sampled_from([0, 0, 700]),
     request=st.sampled_from([False, False, True]),
+    task=st.sampled_from(["", "t1", "t2", "t3"]),
+    roles=st.sampled_from(["", "", *sorted(model.ROLES)]),
 )
 releases = op("release", pick=picks)
 withdrawals = op("withdraw", pick=picks)
@@ -321,6 +328,8 @@ class Machine(RuleBasedStateMachine):
             lender,
             op.view,
             op.tokens,
+            op.task,
+            op.roles,
         )
         said = op._replace(pool=member, lender=lender, number=ticket.id)
         if to.too_heavy(ticket):
@@ -382,6 +391,8 @@ class Machine(RuleBasedStateMachine):
                     view=op.view,
                     lender=op.lender or 0,
                     tokens=op.tokens,
+                    task=op.task,
+                    roles=op.roles,
                 )
                 assert admit.ask(ledger, request) == op.number
             case "release":
@@ -490,10 +501,11 @@ class Machine(RuleBasedStateMachine):
         store, _ = self.stores[-1]
         with store.transaction(write=False) as tx:
             leases, rests = tx.leases(0, 10_000), tx.rests()
+        self._check_tasks(leases)
         totals: dict[str, int] = {}
         families: dict[tuple[int, str], int] = {}
         for lease in leases:
-            for pool in model.pools_of(lease.key, lease.lender):
+            for pool in model.pools_of(lease):
                 where = model.place(pool, lease.machine)
                 family = (lease.chain or -lease.id, where)
                 families[family] = max(families.get(family, 0), lease.weight)
@@ -510,6 +522,15 @@ class Machine(RuleBasedStateMachine):
             if limit is not None and total > limit and not exempt:
                 assert total <= self.totals.get(where, 0), f"{where} grew to {total}/{limit}"
         self.totals = totals
+
+    def _check_tasks(self, leases: list[LeaseRow]) -> None:
+        """Counted from rows: no task holds more of a pool than it may; what is lent is lent."""
+        held: Counter[tuple[str, str]] = Counter()
+        for lease in leases:
+            for pool in () if lease.chain else model.pools_of(lease):
+                held[pool, lease.task] += lease.weight
+        for (pool, task), seats in held.items():
+            assert seats <= model.PER_TASK.get(pool, seats), f"{task} has {seats} of {pool}"
 
     def _check_order(self) -> None:
         """Nobody was let in past an earlier ticket of its lane, and a family is one line."""

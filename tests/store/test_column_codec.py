@@ -191,4 +191,4 @@ def test_a_lease_comes_back_as_it_was(answer: Answer, request_: EndRequest | Non
     assert len(written) == len(LEASE_COLUMNS)
     named = dict(zip(LEASE_COLUMNS, written, strict=True))
     assert (named["id"], named["pid"], named["life"], named["job"]) == (7, 3, "m-1", 1)
-    assert column_codec.read_lease(written) == row
+    assert column_codec.read_lease((*written, row.roles)) == row

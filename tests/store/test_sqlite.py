@@ -850,6 +850,7 @@ def test_a_file_without_permission_is_a_clear_error(
 
 SMALL = {
     *("lane", "rest", "member", "m", "process", "pool", "note", "sequence", "history", "lease"),
+    "pool_share",
     "token",
     "remote_member",
 }
@@ -888,6 +889,7 @@ def test_no_query_goes_through_the_whole_line() -> None:
     """No query scans or sorts a table that grows with those who wait or with what happened."""
     # Once, when a wrong clock is put right; and once for every hundred agents, of a bounded table.
     rare = {"make_jobs_younger", "make_events_younger", "make_requests_younger", "trim_metered"}
+    rare |= {"trim_roles", "trim_turns"}
     by_index = "job_aside|ticket_overtaken|metered_in_flight"
     for name in PLANS.keys() - {"newest_events", "newest_of", "latest_event"} - rare:
         for step in PLANS[name]:

@@ -59,7 +59,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    for name in ("src", "shims"):
+    for name in ("src", "shims", "man"):
         caches = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, source / name, ignore=caches)
     words = ("wheel", "--no-index", "--no-deps", "--no-build-isolation", "-w", str(folder))

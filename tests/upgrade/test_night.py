@@ -191,7 +191,7 @@ def test_a_night_with_an_upgrade(
         until(lambda: box.events("parked"))
         assert marked(box) == (3, 0)
         new_jobs = night.submit(new, AGENTS // 2, FAILING // 2)
-        assert marked(box) == (3, 7)
+        assert marked(box) == (3, 8)
         second = new.worker()
         night.live(new, runs=2, programs=1)
         time.sleep(SECONDS / 3)

@@ -106,6 +106,7 @@ class TicketWanted(Asked):
     priority: int | str = 0
     weight: int = 1
     since: float | None = None
+    roles: Annotated[str, Field(max_length=1_000)] = ""
     tokens: int = 0
     marked: bool = False
     without_host: bool = False

@@ -53,6 +53,7 @@ GROUPS = {
         "init": "write a configuration file to start from, or a service",
         "config": "check the configuration",
         "doctor": "look for what is wrong or odd, and say what to do about it",
+        "store": "check, copy and compact the store, while it is in use",
         "token": "make, list and revoke tokens for those who ask over HTTP",
         "notify": "try and show who is told of what happens",
         "completion": "completion of commands for bash, zsh and fish",

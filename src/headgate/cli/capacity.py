@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 
 from headgate.cli.shared import terminal
 from headgate.cli.shared.open_gate import open_gate, print_json
-from headgate.cli.shared.options import add_priority
+from headgate.cli.shared.options import add_priority, add_role
 from headgate.core.display.snapshots import Capacity
 from headgate.core.quantities import show_seconds
 from headgate.errors import NoRoomError
@@ -18,6 +18,7 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="KEY",
         help="the model, as in anthropic/claude-opus-4-6; none for work that uses no model",
     )
+    add_role(parser)
     add_priority(parser)
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
@@ -25,7 +26,7 @@ def arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Ask the same rules that admit work."""
     with open_gate(args) as gate:
-        capacity = gate.capacity(args.key, priority=args.priority)
+        capacity = gate.capacity(args.key, priority=args.priority, roles=args.role or ())
     if args.json:
         from headgate.core.display import json_shapes, old_json_names
 

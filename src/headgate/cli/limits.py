@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from headgate.cli.shared import pool_advice, terminal
 from headgate.cli.shared.open_gate import open_gate, print_json, say
 from headgate.cli.status import SOURCES
-from headgate.core.admission.pools import LEARN, OFF
+from headgate.core.admission.pools import LEARN, OFF, OLDEST
 from headgate.core.display import json_shapes
 from headgate.core.display.snapshots import PoolStatus, Status
-from headgate.core.key_patterns import HOST, parse_pattern
+from headgate.core.key_patterns import HOST, ROLE, parse_pattern
 from headgate.core.quantities import parse_duration, parse_limit, show_duration, show_seconds
 from headgate.core.times import Seconds, seconds
 from headgate.errors import UsageError
@@ -30,6 +30,8 @@ COLUMNS = (
     ("spacing", "right?"),
     ("max hold", "right?"),
     ("reserve", "shrinks?"),
+    ("per task", "right?"),
+    ("order", "shrinks?"),
 )
 
 
@@ -47,6 +49,8 @@ def arguments(parser: ArgumentParser) -> None:
         ("set", "set a pool's limit", "N", "how many at once, or learn: find it out"),
         ("unset", "lift a pool's limit", "", ""),
         ("cooldown", "set how long freed seats rest", "DUR", "how long, as in 2s"),
+        ("per-task", "set the most that one task may hold", "N", "how many, or off"),
+        ("order", "set who is next", "ORDER", "oldest, or fair: the tasks take turns"),
         ("restore", "forget what was set by hand, and what was learned", "", ""),
     ):
         action = actions.add_parser(name, help=does, description=does, allow_abbrev=False)
@@ -139,6 +143,13 @@ def _do(gate: Gate, action: str, pool: str, value: str, before: Status) -> str:
             rest = parse_duration(value, "cooldown")
             gate.set_cooldown(pool, seconds(rest))
             return f"seats of {pool} freed from now on rest for {show_duration(rest)}"
+        case "per-task":
+            most = None if value.strip().lower() == OFF else parse_limit(value, "per-task")
+            gate.set_per_task(pool, most)
+            return f"one task may hold {'any number' if most is None else most} of {pool} now"
+        case "order":
+            gate.set_order(pool, value.strip().lower())
+            return f"the order of {pool} is {value.strip().lower()} now"
         case _:
             gate.restore(pool)
             return f"{pool} is as configured again{_forgotten(before, pool)}"
@@ -168,6 +179,8 @@ def is_new(status: Status, pool: str) -> str:
     """What to add for a pool that nothing has mentioned so far: it may be a slip of the pen."""
     if any(found.pool == pool for found in status.pools):
         return ""
+    if pool.startswith(ROLE):
+        return " (a new pool: it takes in all work with such a role)"
     return f" (a new pool: it takes in all work whose {'key' if '/' in pool else 'provider'} fits)"
 
 
@@ -234,6 +247,8 @@ def row(pool: PoolStatus, at: Seconds) -> tuple[terminal.Cell, ...]:
         show_duration(pool.spacing_ms) if pool.spacing_ms else "",
         "" if pool.max_hold is None else show_seconds(pool.max_hold),
         ", ".join(f"{seats} {name}" for name, seats in pool.reserve.items()),
+        pool.per_task or "",
+        "" if pool.order == OLDEST else pool.order,
     )
 
 

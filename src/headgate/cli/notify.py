@@ -27,9 +27,9 @@ _COLUMNS = (
     ("by", ""),
     ("to", "shrinks"),
     ("events", "shrinks"),
-    ("only", "shrinks"),
+    ("only", "shrinks?"),
     ("behind", "right"),
-    ("delivering", ""),
+    ("delivering", "shrinks?"),
     ("problem", "shrinks"),
 )
 

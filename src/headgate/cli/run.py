@@ -77,6 +77,7 @@ def run(args: Namespace) -> int:
         priority=args.priority,
         since=_since(args.since),
         weight=args.weight,
+        roles=args.role or (),
         timeout=0 if args.no_wait else args.wait,
         grace=grace,
         plan=plan if plan.worth_telling else None,

@@ -2,7 +2,7 @@
 
 from headgate.config.error_text import shown
 from headgate.config.problems import OF_HOST, SHARED, UPSTREAM
-from headgate.core.admission.pools import ADAPT, AUTO, LEARN, OFF, UNLIMITED
+from headgate.core.admission.pools import ADAPT, AUTO, LEARN, OFF, ORDERS, UNLIMITED
 from headgate.core.agents.meters import METERS
 from headgate.core.quantities import CLASSES, MOST, parse_duration, parse_limit, parse_size
 from headgate.core.table_fields import (
@@ -163,6 +163,18 @@ _ALL: Fields = {
         "a whole number from 1 to 1000000",
         text="The limit while the provider says, in answers that pass on the wire, that a quota is "
         "nearly gone. Without this nothing changes until it is gone.",
+    ),
+    "per_task": Field(
+        lambda value: parse_limit(number(value)),
+        "a whole number from 1 to 1000000",
+        text="The most seats that one task may hold at once. Without this, as many as it gets.",
+    ),
+    "order": Field(
+        choice(*ORDERS),
+        listed(ORDERS),
+        '"oldest"',
+        'Who is next among equal priorities: the "oldest", or with "fair" the tasks in turn, each '
+        "with its own oldest.",
     ),
     "memory_floor": Field(
         _floor,

@@ -29,6 +29,7 @@ TEMPLATE = """\
 #spacing = "0s"       # at least this long between two starts
 #max_hold = "off"     # end work that holds its seats longer than this; "12h" ends what hangs
 #reserve = {}         # seats for one class of work, as in { interactive = 1 }; normal, background
+#order = "oldest"     # who is next; "fair" lets tasks take turns, each with its own oldest
 #observe = []         # agents that headgate did not start but that take seats: "agents" are the
                       # known ones, others are told by command line, with a regular expression,
                       # as in [{ process = "(^|/)robo( |$)" }]
@@ -36,6 +37,7 @@ TEMPLATE = """\
 # Some settings have no default. host takes none of them:
 # rpm = 50            # requests a minute
 # tpm = 40000         # tokens a minute
+# per_task = 2        # the most that one task may hold at once
 # warned_limit = 1    # the limit while the provider says that a quota is nearly gone
 # queue_timeout = "5m"   # how long a request may wait for its seat, with meter = "requests"
 # usage = { kind = "umans", url = "https://api.code.umans.ai/v1/usage", key_env = "UMANS_API_KEY" }

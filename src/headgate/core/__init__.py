@@ -10,6 +10,7 @@ host                  how much one machine can carry
 stored_text           what is kept as text in a store
 display               what people and programs are shown
 rate_limits           requests and tokens a minute, and the time between two starts
+roles                 what work is done as, as in reviewer
 key_patterns          keys such as anthropic/claude-opus-4-6, and the patterns that name pools
 pattern_overlap       which keys two names of pools have in common
 likely_slips          names that are likely slips of the pen for others

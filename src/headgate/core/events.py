@@ -58,6 +58,9 @@ EVENTS = {
         "limit_raised": "The provider takes more than was known. From now on more are let in.",
         "limit_set": "Somebody set its limit with `headgate limits set`.",
         "limit_unset": "Somebody lifted its limit with `headgate limits unset`.",
+        "per_task_set": "Somebody set the most that one task may hold, "
+        "with `headgate limits per-task`.",
+        "order_set": "Somebody set who is next, with `headgate limits order`.",
         "cooldown_set": "Somebody set how long its seats rest, with `headgate limits cooldown`.",
         "restored": "Somebody used `headgate limits restore`: what was set by hand and what was "
         "learned is forgotten, and the configuration counts.",

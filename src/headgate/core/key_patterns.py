@@ -11,6 +11,10 @@ A **pattern** names a pool and picks keys:
     anthropic/claude-opus-4-6     one model
     anthropic/claude-opus-*       a family of models; `*` stands for any text, `?` for one character
     */claude-opus-*               the same family at any provider
+    role:reviewer                 all work that carries this role, whatever it uses
+    role:*                        all work that carries any role
+
+What work **uses** is its key and its roles, as one text: `anthropic/claude-opus-4-6 role:reviewer`.
 
 Only `*` and `?` are special: model names like `claude-sonnet-4[1m]` contain brackets.
 """
@@ -23,9 +27,11 @@ from headgate.errors import UsageError
 
 HOST = "host"
 NO_KEY = ""
+ROLE = "role:"
 _LONGEST = 200
 _PROVIDER = re.compile(r"[a-z0-9][a-z0-9._@+-]*\Z")
 _PROVIDER_GLOB = re.compile(r"[a-z0-9*?][a-z0-9._@+*?-]*\Z")
+_ROLE_GLOB = re.compile(r"[a-z0-9*?][a-z0-9._*?-]*\Z")
 _NOT_IN_MODEL = re.compile(r"[\s,;=\"'\\`|]")
 _WILD = re.compile(r"[*?]")
 
@@ -65,12 +71,14 @@ def parse_pattern(text: str) -> str:
     """Normalise the name of a pool, or say what is wrong with it."""
     _check_text(text, "pool")
     whole = _tidy(text, "pool")
+    if whole.lower().startswith(ROLE):
+        return _parse_role_pattern(text, whole.lower())
     provider, slash, model = whole.partition("/")
     provider = provider.lower()
     if not provider or (slash and not model):
         raise UsageError(
             f"bad pool {shown(text)}: "
-            "expected host, a PROVIDER, or PROVIDER/MODEL with * and ? allowed"
+            "expected host, a PROVIDER, PROVIDER/MODEL, or role:NAME with * and ? allowed"
         )
     if not _PROVIDER_GLOB.match(provider):
         raise UsageError(
@@ -87,6 +95,15 @@ def parse_pattern(text: str) -> str:
     return f"{provider}/{model}"
 
 
+def _parse_role_pattern(text: str, whole: str) -> str:
+    if not _ROLE_GLOB.match(whole.removeprefix(ROLE)):
+        raise UsageError(
+            f"bad pool {shown(text)}: a role is letters, digits and . _ - (or * ?), "
+            "as in role:reviewer"
+        )
+    return whole
+
+
 def is_pattern(name: str) -> bool:
     """Whether this is the name of a pool, as it is kept."""
     try:
@@ -101,10 +118,13 @@ def is_wild(pattern: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def matches(pattern: str, key: str) -> bool:
-    """Whether work with this key sits in the pool of this (normalised) name."""
+def matches(pattern: str, uses: str) -> bool:
+    """Whether work that uses this sits in the pool of this (normalised) name."""
     if pattern == HOST:
         return True
+    key, _, roles = uses.partition(" ")
+    if pattern.startswith(ROLE):
+        return any(glob(pattern).match(role) for role in roles.split(" "))
     if key == NO_KEY:
         return False
     wanted_provider, slash, wanted_model = pattern.partition("/")

@@ -7,13 +7,15 @@ models. Where it is in doubt, `covers` says no.
 import re
 from functools import lru_cache
 
-from headgate.core.key_patterns import HOST
+from headgate.core.key_patterns import HOST, ROLE
 
 
 def covers(wide: str, narrow: str) -> bool:
     """Whether each key of one pool is surely one of the other's too."""
     if HOST in {wide, narrow}:
         return wide == HOST
+    if wide.startswith(ROLE) != narrow.startswith(ROLE):
+        return False
     pairs = zip(_halves(wide), _halves(narrow), strict=True)
     return all(_includes(_tidy(one), _tidy(other)) for one, other in pairs)
 
@@ -22,6 +24,8 @@ def overlap(one: str, other: str) -> bool:
     """Whether there can be a key that both pools have."""
     if HOST in {one, other}:
         return True
+    if one.startswith(ROLE) != other.startswith(ROLE):
+        return False
     pairs = zip(_halves(one), _halves(other), strict=True)
     return all(_meet(a, b) for a, b in pairs)
 

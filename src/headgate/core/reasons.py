@@ -7,6 +7,8 @@ is here that nothing uses.
 
 WAITING = {
     "pool_full": "All seats of the pool are taken. It starts when one is given back.",
+    "task_full": "Its task holds as many seats of the pool as one task may (`per_task`). "
+    "It starts when the task gives one back.",
     "pool_paused": "The pool is paused, by a refusal of the provider or by `headgate pause`. "
     "Nothing starts in it until the pause is over.",
     "cooling": "Seats were given back a moment ago and rest (`cooldown`), "

@@ -103,7 +103,7 @@ class Acquisition(Operation):
 
     def look_up_grant(self, ledger: Ledger) -> Grant:
         """What the lease that it was given comes with."""
-        allowed = ledger.pool_set.max_hold(self.request.key)
+        allowed = ledger.pool_set.max_hold(self.request.uses)
         row = ledger.granted.get(self.id) or ledger.tx.lease(self.id)
         return Grant(
             task=row.task if row else self.request.task,

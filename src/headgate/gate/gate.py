@@ -31,6 +31,7 @@ from headgate.core.quantities import (
     parse_weight,
     shown,
 )
+from headgate.core.roles import parse_roles
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import ConfigError, HeadgateError, UsageError
 from headgate.gate.lease import Lease
@@ -140,6 +141,7 @@ class Gate(PoolSettings):
         marked: bool = False,
         tokens: int = 0,
         without_host: bool = False,
+        roles: str | Sequence[str] = (),
     ) -> "Slot":
         """Seats for one piece of work, for use with `async with` or `with`.
 
@@ -161,6 +163,7 @@ class Gate(PoolSettings):
                   can be told with `lease.report`
         without_host  it is one request of a program that sits in the pool `host` itself, so it
                   takes no seat there; nobody is told of it by events
+        roles     what it is done as, as in `reviewer`: it takes a seat in `role:reviewer`, too
         """
         wait = None if timeout is None else seconds(parse_duration(timeout, "timeout"))
         lender = WITHOUT_HOST if without_host else self._parent()
@@ -177,6 +180,7 @@ class Gate(PoolSettings):
             lender=lender,
             view=self._view,
             tokens=parse_tokens(tokens),
+            roles=parse_roles(roles),
         )
         return Slot(
             runtime=self._runtime, request=request, wait=wait, on_wait=on_wait, on_end=on_end

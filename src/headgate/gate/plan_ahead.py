@@ -8,6 +8,7 @@ from headgate.core.admission.seats import Reason
 from headgate.core.display.snapshots import explain
 from headgate.core.key_patterns import NO_KEY, matches, parse_key
 from headgate.core.quantities import parse_priority, parse_task, parse_tokens, parse_weight
+from headgate.core.roles import parse_roles
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import UsageError
 from headgate.gate.process_runtime import Runtime
@@ -35,7 +36,7 @@ def plan(
         view=view,
     )
     requests = [_request(n, one, like, since) for n, one in enumerate(given, 1)]
-    _refresh(runtime, {request.key for request in requests})
+    _refresh(runtime, {request.uses for request in requests})
 
     def look(ledger: Ledger) -> Plan:
         words = _Words(ledger.now)
@@ -70,6 +71,7 @@ def _request(
             since=since(one.since),
             task=parse_task(one.task),
             tokens=parse_tokens(one.tokens),
+            roles=parse_roles(one.roles),
         )
     except UsageError as error:
         raise UsageError(f"candidate {number}: {error}") from None
@@ -87,7 +89,7 @@ def _refresh(runtime: Runtime, keys: set[str]) -> None:
     for name in runtime.transactor.read(lambda ledger: unread_pools(ledger, keys)):
         key = next((key for key in keys if matches(name, key)), None)
         if key is not None:
-            runtime.poller.refresh(key)
+            runtime.poller.refresh(key.partition(" ")[0])
 
 
 _MOST_TOLD = 1_000

@@ -1,9 +1,10 @@
 """What people set of pools: limits, cooldowns, pauses."""
 
-from headgate.core.admission.pools import LEARN
+from headgate.core.admission.pools import LEARN, ORDERS
 from headgate.core.key_patterns import HOST, parse_pattern
-from headgate.core.quantities import parse_duration, parse_limit, parse_task
+from headgate.core.quantities import parse_duration, parse_limit, parse_task, shown
 from headgate.core.times import Ms
+from headgate.errors import UsageError
 from headgate.gate.views import Views
 from headgate.ledger import limits_by_hand
 from headgate.ledger.transaction.ledger import Ledger
@@ -44,6 +45,18 @@ class PoolSettings(Views):
             limits_by_hand.resume(ledger, name)
 
         self._transactor.run(do)
+
+    def set_per_task(self, pool: str, most: int | None) -> None:
+        """Set the most seats that one task may hold of a pool; None for as many as it gets."""
+        name, seats = parse_pattern(pool), None if most is None else parse_limit(most, "per_task")
+        self._transactor.run(lambda ledger: limits_by_hand.set_per_task(ledger, name, seats))
+
+    def set_order(self, pool: str, order: str) -> None:
+        """Set who is next of a pool: the `oldest`, or with `fair` the tasks in turn."""
+        name = parse_pattern(pool)
+        if order not in ORDERS:
+            raise UsageError(f"bad order {shown(order)}: expected {' or '.join(ORDERS)}")
+        self._transactor.run(lambda ledger: limits_by_hand.set_order(ledger, name, order))
 
     def set_cooldown(self, pool: str, cooldown: float | str) -> None:
         """Set how long seats freed from now on rest."""

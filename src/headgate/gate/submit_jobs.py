@@ -20,6 +20,7 @@ from headgate.core.quantities import (
     priority_class,
     shown,
 )
+from headgate.core.roles import parse_roles, uses
 from headgate.core.times import NO_TIME, Ms, Seconds
 from headgate.errors import UsageError
 from headgate.gate.process_runtime import Runtime
@@ -60,6 +61,7 @@ def draft(
     env: Mapping[str, str] | None = None,
     after: Sequence[int] = (),
     hold: bool = False,
+    roles: str | Sequence[str] = (),
     expires: float | str | None = EXPIRES,
     stdin: str | bytes | None = None,
     view: str = "",
@@ -92,6 +94,7 @@ def draft(
         label=printable(label, "?")[:60],
         after=tuple(dict.fromkeys(after)),
         hold=hold,
+        roles=parse_roles(roles),
     )
 
 
@@ -164,7 +167,8 @@ class _Submission(Operation):
         lifecycle.require(ledger, [id for one in self._drafts for id in one.after if id > 0])
         for one in self._drafts:
             for key in one.spec.models or (one.key,):
-                needs, _ = ledger.needs(key, ledger.machine, one.weight, view=one.spec.view)
+                used = uses(key, one.roles)
+                needs, _ = ledger.needs(used, ledger.machine, one.weight, view=one.spec.view)
                 admit.refuse_too_heavy(needs, priority_class(-one.urgency), one.weight)
         self._ids = []  # known while they grow: a later job may come after an earlier one
         for one in self._drafts:  # a negative number stands for an earlier one of these

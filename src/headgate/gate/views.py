@@ -3,7 +3,7 @@
 import math
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from headgate.core.admission.seats import Reason
@@ -22,6 +22,7 @@ from headgate.core.display.snapshots import (
 from headgate.core.host.pressure import PressureLimits
 from headgate.core.key_patterns import HOST, NO_KEY, parse_key, parse_pattern
 from headgate.core.quantities import parse_priority, parse_task, priority_class, shown
+from headgate.core.roles import parse_roles
 from headgate.core.times import NO_TIME, Ms, Seconds, ms, seconds
 from headgate.errors import UsageError
 from headgate.gate.host.memory_and_load import strained
@@ -95,14 +96,17 @@ class Views:
         *,
         priority: str | int | None = None,
         without_host: bool = False,
+        roles: str | Sequence[str] = (),
     ) -> Capacity:
         """Whether work with this key would be let in now, how much of it, and if not, why."""
         parsed = parse_key(key) if key is not None else NO_KEY
-        cls = priority_class(parse_priority(priority))
+        cls, carried = priority_class(parse_priority(priority)), parse_roles(roles)
         lender = WITHOUT_HOST if without_host else self._parent()
         self._runtime.poller.refresh(parsed)
         return self._transactor.read(
-            lambda ledger: status_and_queue.capacity(ledger, parsed, cls, self._view, lender)
+            lambda ledger: status_and_queue.capacity(
+                ledger, parsed, cls, self._view, lender, roles=carried
+            )
         )
 
     @property

@@ -62,7 +62,7 @@ def _grant(ledger: Ledger, job: Job | None) -> _Grant | None:
     return _Grant(
         job=job,
         mark=lease_mark(ledger.tx.uid(), job.id),
-        max_hold=ledger.pool_set.max_hold(job.key),
+        max_hold=ledger.pool_set.max_hold(job.key if lease is None else lease.uses),
         asked=lease.cancel if lease is not None else None,
     )
 

@@ -93,8 +93,11 @@ def _room(ledger: Ledger, job: Job, key: str, view: str) -> bool:
         since=job.since,
         lender=waits.lender_of(ledger, job.id),
         view=view,
+        task=job.task,
+        roles=ledger.tx.roles(job.id),
     )
-    head = admit.head_of(ledger, admit.lane_of(request), job.weight)
+    lane = admit.lane_of(ledger, request)
+    head = admit.head_of(ledger, lane, job.weight, task=job.task)
     if next_in_line.obstacles(head, ledger.use, ledger.now):
         return False
     if any(lane.key == key for lane in admit.rivals_for(ledger, head)):

@@ -7,6 +7,7 @@ from headgate.core.stored_text.formats import Unreadable
 from headgate.core.stored_text.stored_values import PACE, RESET, Reset
 from headgate.core.times import Ms
 from headgate.errors import UsageError
+from headgate.ledger.admission import task_lanes
 from headgate.ledger.transaction import unreadable
 from headgate.ledger.transaction.ledger import Ledger
 
@@ -35,8 +36,10 @@ def unset_limit(ledger: Ledger, pool: str) -> None:
 
 
 def restore(ledger: Ledger, pool: str) -> None:
-    """Forget the limit and cooldown that were set by hand or learned: the configuration counts."""
-    _reset(ledger, ledger.pool_row(pool)._replace(limit=None, cooldown=None))
+    """Forget what was set by hand or learned: the configuration counts."""
+    _reset(
+        ledger, ledger.pool_row(pool)._replace(limit=None, cooldown=None, per_task=None, order=None)
+    )
     for what in ("pace", "usage", "warned"):
         if ledger.tx.note(f"{what}:{pool}"):
             ledger.tx.set_note(f"{what}:{pool}", "")
@@ -47,6 +50,21 @@ def set_cooldown(ledger: Ledger, pool: str, cooldown: Ms) -> None:
     """Set how long seats freed from now on rest."""
     _keep(ledger, ledger.pool_row(pool)._replace(cooldown=cooldown))
     ledger.tell("cooldown_set", show_duration(cooldown), pool=pool)
+
+
+def set_per_task(ledger: Ledger, pool: str, most: int | None) -> None:
+    """Set the most that one task may hold of a pool; None for as many as it gets."""
+    row = ledger.pool_row(pool)._replace(per_task=UNLIMITED if most is None else most)
+    _keep(ledger, row)
+    task_lanes.sort_out(ledger)
+    ledger.tell("per_task_set", "unlimited" if most is None else str(most), pool=pool)
+
+
+def set_order(ledger: Ledger, pool: str, order: str) -> None:
+    """Set who is next of a pool."""
+    _keep(ledger, ledger.pool_row(pool)._replace(order=order))
+    task_lanes.sort_out(ledger)
+    ledger.tell("order_set", order, pool=pool)
 
 
 def pause(ledger: Ledger, pool: str, duration: Ms | None, note: str = "") -> None:

@@ -72,7 +72,7 @@ def _end(ledger: Ledger, lease: LeaseRow, kind: str, *, completed: bool = True) 
 def _free(ledger: Ledger, lease: LeaseRow, *, completed: bool) -> None:
     """Count off the seats that nobody of the lease's family goes on using, and let them rest."""
     seen = ledger.under(ledger.view)
-    pools = [pool for pool in seen.of(lease.key) if _rests(pool)] if not lease.refused else []
+    pools = [pool for pool in seen.of(lease.uses) if _rests(pool)] if not lease.refused else []
     if lease.is_request:
         pools = [pool for pool in pools if pool.name != HOST]
     lingers = NO_TIME if completed else _lingers(ledger, lease)
@@ -105,7 +105,7 @@ def _free(ledger: Ledger, lease: LeaseRow, *, completed: bool) -> None:
 def _left(ledger: Ledger, lease: LeaseRow, names: set[str]) -> dict[str, int]:
     """How many seats the rest of a lease's family goes on using, by place."""
     seats = chain_seats(
-        ledger.tx.family(lease.chain), lambda key: [name for name in names if matches(name, key)]
+        ledger.tx.family(lease.chain), lambda uses: [name for name in names if matches(name, uses)]
     )
     return {where: heaviest.weight for where, heaviest in seats.items()}
 

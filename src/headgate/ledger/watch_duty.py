@@ -154,7 +154,7 @@ def _answers(ledger: Ledger, pool: Pool) -> list[Ms]:
     times = [Ms(control_law.reopens(it, ledger.now) or 0)] if it.bars else []
     if it.heard and (it.probe or it.sure <= it.limit):
         recent = ledger.tx.recent(ledger.now - SILENCE)
-        times += [row.granted + SILENCE for row in recent if matches(pool.name, row.key)]
+        times += [row.granted + SILENCE for row in recent if matches(pool.name, row.uses)]
     return times
 
 
@@ -163,7 +163,7 @@ def polls(ledger: Ledger) -> dict[str, Ms]:
     found: dict[str, Ms] = {}
     for pool in ledger.pool_set.notable():
         if pool.usage is None or not any(
-            matches(pool.name, row.key) for row in ledger.active_lanes()
+            matches(pool.name, row.uses) for row in ledger.active_lanes()
         ):
             continue
         sight = outside_use.sight(ledger, pool.name)

@@ -7,7 +7,7 @@ the server's own gate, with the same values (`values`).
 import math
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from headgate.core.quantities import (
     parse_tokens,
     parse_weight,
 )
+from headgate.core.roles import parse_roles
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.errors import GateClosedError, HeadgateError, UsageError
 from headgate.gate.gate import Gate
@@ -96,6 +97,7 @@ class RemoteGate(Gate):
         marked: bool = False,
         tokens: int = 0,
         without_host: bool = False,
+        roles: str | Sequence[str] = (),
     ) -> "RemoteSlot":
         """Seats for one piece of work, as of a gate on this machine.
 
@@ -119,6 +121,7 @@ class RemoteGate(Gate):
             "parent": 0 if without_host else self._parent(),
             "machine": machine_id(),
             "limits": self._view,
+            "roles": parse_roles(roles),
         }
         wait = None if timeout is None else seconds(parse_duration(timeout, "timeout"))
         return RemoteSlot(self._renewals, request, wait=wait, on_wait=on_wait, on_end=on_end)
@@ -166,15 +169,25 @@ class RemoteGate(Gate):
         """The keys whose work runs, waits or has ended, in order."""
         return list(self._call("known_keys"))
 
+    def pool_names(self) -> list[str]:
+        """The names of all pools, in order."""
+        return list(self._call("pool_names"))
+
     def capacity(
         self,
         key: str | None = None,
         *,
         priority: str | int | None = None,
         without_host: bool = False,
+        roles: str | Sequence[str] = (),
     ) -> Capacity:
         """Whether work with this key would be let in now, how much of it, and if not, why."""
-        return self._call("capacity", key, priority=priority, without_host=without_host)  # type: ignore[no-any-return]
+        said: dict[str, Any] = {
+            "priority": priority,
+            "without_host": without_host,
+            "roles": parse_roles(roles),
+        }
+        return self._call("capacity", key, **said)  # type: ignore[no-any-return]
 
     @property
     def pressure_limits(self) -> "PressureLimits | None":
@@ -187,8 +200,8 @@ class RemoteGate(Gate):
 
     def plan(self, candidates: "Iterable[Candidate]", *, log: bool = False) -> "Plan":
         """What would become of these if all were started now; nothing is."""
-        said = {"log": True} if log else {}
-        return self._call("plan", tuple(candidates), **said)  # type: ignore[no-any-return]
+        named = {"log": True} if log else {}
+        return self._call("plan", tuple(candidates), **named)  # type: ignore[no-any-return]
 
     def queue(self, *, most: int = 100, skip: int = 0, wanted: WorkFilter | None = None) -> Queue:
         """What runs and what waits, in the order of the line; with a filter, what fits."""

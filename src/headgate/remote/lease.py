@@ -34,6 +34,8 @@ class RemoteLease(Lease):
         self.taken_at = 0
         """When it was granted, on the clock that counts sleep."""
         self.mark = mark
+        self.member = ""
+        """As which member it is held."""
 
     def report(
         self,

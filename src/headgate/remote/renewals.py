@@ -54,6 +54,8 @@ _WAIT = Seconds(10)
 _SLACK = Seconds(5)
 """How much longer its answer may take."""
 _LEAD = Ms(10_000)
+_ENDING = 2_000
+"""How many milliseconds work has to end whose seats were given on already."""
 _RELEASE = Seconds(3)
 _PAUSES = (0.05, 0.2, 0.5, 1.0)
 _GONE = "its client was silent for too long, so its seats were given on"
@@ -107,6 +109,11 @@ class Pending:
         self.waited = False
         self.said: object = None
 
+    @property
+    def settled(self) -> bool:
+        """Whether it is granted, or has failed."""
+        return self.lease is not None or self.error is not None
+
 
 class _Member(NamedTuple):
     """What the server has said of this client."""
@@ -133,10 +140,11 @@ class Renewals:
         self._until = 0
         self._pending: dict[str, Pending] = {}
         self._leases: dict[int, RemoteLease] = {}
-        self._keys: dict[int, str] = {}
         self._given_back: dict[int, tuple[bool, bool]] = {}
         self._max_hold: dict[int, tuple[float, Seconds]] = {}
         self._seen = ""
+        self._homeless: list[Pending] = []
+        """Those who stood in line when this client was fenced."""
         self._thread: threading.Thread | None = None
         self._guardian: subprocess.Popen[bytes] | None = None
         self._wake = threading.Event()
@@ -173,7 +181,13 @@ class Renewals:
             start_without_signals(self._thread)
 
     def _heard(self, sent: int) -> None:
-        """The server has answered what was sent then."""
+        """The server has answered what was sent then.
+
+        What is left from before this client was fenced gets no time by that.
+        """
+        me = self._member.id if self._member is not None else ""
+        if any(lease.member != me for lease in self._leases.values()):
+            return
         fence = self._member.fence if self._member is not None else None
         self._until = 0 if fence is None else sent + fence
         self._tell_guardian(f"until {self._until}")
@@ -324,6 +338,8 @@ class Renewals:
                 self._guard()
             sent = now()
             try:
+                if self._homeless:
+                    self._ask_again()
                 if not self._renew(sent):
                     return
                 failures = 0
@@ -343,8 +359,11 @@ class Renewals:
     def _renew(self, sent: int) -> bool:
         with self._lock:
             member = self._member
-            if member is None or self.closed:
-                return not self.closed
+        if member is None or self.closed:
+            self._wake.wait(1.0)  # until somebody asks for something
+            self._wake.clear()
+            return not self.closed
+        with self._lock:
             places = any(one.on_wait is not None for one in self._pending.values())
             wait = _WAIT if member.fence is None else min(_WAIT, seconds(member.fence) / 8)
             for at, _ in self._max_hold.values():
@@ -397,21 +416,35 @@ class Renewals:
                 return
             self._member = None
             self._given_back.clear()
-            waiting = [one for one in self._pending.values() if one.id]
+            self._homeless += [one for one in self._pending.values() if one.id]
+            for one in self._homeless:
+                one.id = 0
+            if self._leases:
+                soon = now() + _ENDING
+                self._until = min(self._until, soon) if self._until else soon
+                self._tell_guardian(f"until {self._until}")
         self._end_all(_GONE)
-        if not waiting:
-            return
-        self.member()
-        for one in waiting:
-            one.id = 0
-            try:
-                self.ask(one, patient=True, deadline=time.monotonic() + PATIENCE)
-            except HeadgateError as error:
-                one.error = error
-                one.told(one)
-                continue
-            if one.lease is not None:
-                one.told(one)
+        self._wake.set()
+
+    def _ask_again(self) -> None:
+        """Have those who waited when this client was fenced stand in line again."""
+        with self._lock:
+            homeless, self._homeless = self._homeless, []
+        while homeless:
+            one = homeless[0]
+            if one.key in self._pending and one.lease is None:
+                try:
+                    self.ask(one, patient=True, deadline=time.monotonic() + _RELEASE)
+                except UnreachableError:
+                    with self._lock:
+                        self._pending[one.key] = one
+                        self._homeless += homeless
+                    raise
+                except HeadgateError as error:
+                    one.error = error
+                if one.settled:
+                    call_safely(partial(one.told, one))
+            homeless.pop(0)
 
     def _take_in(self, found: Any, sent: int) -> list[Callable[[], None]]:  # noqa: ANN401 - any JSON
         """Bring what is here in line with what the server says; who is to be told, unlocked."""
@@ -441,7 +474,8 @@ class Renewals:
             if pending is not None and pending.lease is None:
                 pending.id = id
                 self._grant(pending, row)
-                yield partial(pending.told, pending)
+                if pending.settled:
+                    yield partial(pending.told, pending)
             elif id not in self._leases:
                 self._given_back.setdefault(id, (True, False))
             elif row["ending"]:
@@ -459,7 +493,14 @@ class Renewals:
                 yield partial(self._spot, pending, row["waiting"])
 
     def _grant(self, one: Pending, row: Mapping[str, Any]) -> None:
-        """Make the lease of a request; the lock is held."""
+        """Make the lease of a request; the lock is held.
+
+        This process may have slept since it was granted. Then it has to be heard of first.
+        """
+        if self.left() <= 0:
+            self._homeless.append(one)
+            self._wake.set()
+            return
         self._pending.pop(one.key, None)
         lease = RemoteLease(
             self,
@@ -471,6 +512,7 @@ class Renewals:
             waited=Seconds(time.monotonic() - one.asked if one.waited else 0.0),
         )
         lease.taken_at = now()
+        lease.member = self._member.id if self._member is not None else ""
         self._leases[lease.id] = lease
         if row["max_hold"] is not None:
             allowed = Seconds(row["max_hold"])

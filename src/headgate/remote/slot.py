@@ -18,6 +18,8 @@ from headgate.remote.renewals import Pending, Renewals
 from headgate.remote.server import PATIENCE
 
 _AGAIN = Seconds(0.2)
+_STUBBORN = Seconds(30)
+"""For how long a server is asked that cannot be reached."""
 _STEP = Seconds(3_600)
 
 
@@ -142,7 +144,7 @@ class RemoteSlot(SlotContext):
     ) -> tuple[Pending, float | None]:
         asked = Pending(self._request, os.urandom(12).hex(), lambda _: done.set(), on_wait)
         patient = self._wait is None or self._wait > 0
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + _STUBBORN
         try:
             self._renewals.ask(
                 asked, patient=patient, deadline=limit if deadline is None else min(limit, deadline)

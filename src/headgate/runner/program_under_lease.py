@@ -9,7 +9,7 @@ has gone. What has neither any more cannot hold it.
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,7 @@ class Program(NamedTuple):
     priority: str | int | None = None
     since: float | None = None
     weight: int = 1
+    roles: Sequence[str] = ()
     timeout: float | str | None = None
     grace: Seconds = Seconds(10)
     plan: "WirePlan | None" = None
@@ -101,6 +102,7 @@ def run_program(
             priority=program.priority,
             since=program.since,
             weight=program.weight,
+            roles=program.roles,
             timeout=program.timeout,
             on_wait=on_wait,
             on_end=on_end,

@@ -198,13 +198,13 @@ def write_job(job: Job) -> Columns:
 
 
 def read_lease(row: Sequence[Any]) -> LeaseRow:
-    """A row of `lease`, whose columns are in the order of the fields."""
-    *first, cancel, sent, state, tokens, job, life = row
+    """A row of `lease`, whose columns are in the order of the fields, and its roles."""
+    *first, cancel, sent, state, tokens, job, life, roles = row
     end, answer = read_end_request(cancel), read_answer(state)
-    return LeaseRow._make((*first, end, sent, answer, tokens, job, life))
+    return LeaseRow._make((*first, end, sent, answer, tokens, job, life, roles))
 
 
 def write_lease(lease: LeaseRow) -> tuple[Any, ...]:
     """A row of `lease`."""
-    *first, cancel, sent, answer, tokens, job, life = lease
+    *first, cancel, sent, answer, tokens, job, life, _ = lease
     return (*first, write_end_request(cancel), sent, write_answer(answer), tokens, job, life)

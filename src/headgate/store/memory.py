@@ -21,10 +21,12 @@ from headgate.ledger.transaction.rows import (
     LeaseRow,
     Member,
     Rest,
+    TaskHeld,
     Ticket,
     oldest_first,
 )
 from headgate.store.memory_remote import MemoryRemoteRows
+from headgate.store.memory_shares import MemoryShareRows
 from headgate.store.sorted_places import Ordered, in_order
 
 _EVENTS = 10_000
@@ -83,7 +85,7 @@ class _Transaction:
             self._lock.release()
 
 
-class _Rows(MemoryRemoteRows):
+class _Rows(MemoryRemoteRows, MemoryShareRows):
     """All tables, and what undoes the changes of the transaction that is open."""
 
     def __init__(self) -> None:
@@ -93,19 +95,21 @@ class _Rows(MemoryRemoteRows):
         self._last_event = 0
         self._notes: dict[str, str] = {}
         self._pools = PoolTable()
-        self._lane_ids: dict[tuple[str, str, str, int, str], int] = {}
+        self._lane_ids: dict[tuple[object, ...], int] = {}
         self._lanes: dict[int, Lane] = {}
         self._busy: dict[int, None] = {}
         self._lines: dict[int, Ordered] = {}
         self._tickets: dict[int, Ticket] = {}
         self._heads = Ordered()
-        """The first ticket of each lane."""
+        """The first ticket of each lane, but for those of single tasks."""
+        self._dues: dict[int, tuple[int, Ms]] = {}
+        """Where the lanes of single tasks come up: at or before their first tickets' turns."""
         self._apart: set[int] = set()
         self._overtaken: set[int] = set()
         self._heavy: Counter[int] = Counter()
         self._by_member: dict[tuple[str, str], int] = {}
         self._leases: dict[int, LeaseRow] = {}
-        self._held: dict[tuple[str, str, str], tuple[int, int]] = {}
+        self._held: dict[tuple[str, str, str, str], tuple[int, int]] = {}
         self._chained: dict[int, None] = {}
         self._rests: list[Rest] = []
         self._history: dict[str, HoldHistory] = {}
@@ -159,6 +163,7 @@ class _Rows(MemoryRemoteRows):
         self, after: Order | None, globs: tuple[str, ...], most: int, *, jobs: bool
     ) -> list[tuple[Order, Lane]]:
         found: list[tuple[Order, Lane]] = []
+        start = after
         while len(found) < most:
             orders = self._heads.after(after, most)
             places = [(order, self._lanes[self._tickets[order[2]].lane]) for order in orders]
@@ -166,6 +171,10 @@ class _Rows(MemoryRemoteRows):
             if len(orders) < most:
                 break
             after = orders[-1]
+        if self._dues:
+            dues = [((*due, id), self._lanes[id]) for id, due in self._dues.items()]
+            busy = [(due, lane) for due, lane in dues if lane.id in self._busy]
+            found = sorted(found + in_order(busy, start, globs, jobs=jobs))
         return found[:most]
 
     def lanes_apart(self) -> list[Lane]:
@@ -179,7 +188,8 @@ class _Rows(MemoryRemoteRows):
         return sorted({machine for machine, _ in self._by_member}) if self._by_member else []
 
     def lane(self, like: Lane) -> int:
-        alike = (like.machine, like.key, like.cls, like.lender, like.view)
+        rules = (like.lender, like.view, like.roles, like.share)
+        alike = (like.machine, like.key, like.cls, *rules)
         found = self._lane_ids.get(alike)
         if found is None:
             found = len(self._lane_ids) + 1
@@ -230,7 +240,11 @@ class _Rows(MemoryRemoteRows):
         line = self._lines[row.lane]
         before = line.first()
         line.add(row.order)
-        self._move_head(before, line.first())
+        if self._lanes[row.lane].share:
+            due = (row.urgency, row.since)
+            self._dues[row.lane] = min(due, self._dues.get(row.lane, due))
+        else:
+            self._move_head(before, line.first())
         self._wait(row, +1)
         if row.overtaken:
             self._overtaken.add(row.id)
@@ -240,7 +254,10 @@ class _Rows(MemoryRemoteRows):
         line = self._lines[row.lane]
         before = line.first()
         line.remove(row.order)
-        self._move_head(before, line.first())
+        if not self._lanes[row.lane].share:
+            self._move_head(before, line.first())
+        elif line.first() is None:
+            self._dues.pop(row.lane, None)
         self._wait(row, -1)
         self._overtaken.discard(row.id)
 
@@ -304,7 +321,7 @@ class _Rows(MemoryRemoteRows):
             self._hold(row, -1)
 
     def _hold(self, row: LeaseRow, change: int) -> None:
-        group = (row.machine, row.key, row.cls)
+        group = (row.machine, row.key, row.cls, row.roles)
         seats, leases = self._held.get(group, (0, 0))
         if leases + change:
             self._held[group] = (seats + change * row.weight, leases + change)
@@ -348,9 +365,20 @@ class _Rows(MemoryRemoteRows):
 
     def held(self) -> list[Held]:
         return [
-            Held(machine=machine, key=key, cls=cls, seats=seats, leases=leases)
-            for (machine, key, cls), (seats, leases) in self._held.items()
+            Held(machine=machine, key=key, cls=cls, seats=seats, leases=leases, roles=roles)
+            for (machine, key, cls, roles), (seats, leases) in self._held.items()
         ]
+
+    def held_by_task(self) -> list[TaskHeld]:
+        found: Counter[tuple[str, str, str, str]] = Counter()
+        for row in self._leases.values():
+            if not row.chain:
+                found[row.machine, row.key, row.roles, row.task] += row.weight
+        return [TaskHeld._make((*group, seats)) for group, seats in found.items()]
+
+    def set_due(self, lane: int, urgency: int, due: Ms) -> None:
+        if lane in self._dues:
+            self._set(self._dues, lane, (urgency, due))
 
     def change_lease(self, row: LeaseRow) -> None:
         if self.drop_lease(row.id) is not None:

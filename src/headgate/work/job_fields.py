@@ -8,6 +8,7 @@ from typing import Any
 
 from headgate.core.agents.meters import METERS, Meter
 from headgate.core.quantities import parse_duration, parse_priority, parse_weight, shown
+from headgate.core.roles import parse_roles
 from headgate.core.table_fields import (
     FLAG,
     Field,
@@ -67,6 +68,7 @@ def read(said: Mapping[str, Any], gate: Gate, names: Mapping[str, int]) -> Draft
         env=env,
         after=_after(given.get("after", ()), names, gate),
         hold=found.get("hold", False),
+        roles=[*found.get("role", "").split(), *found.get("roles", "").split()],
         expires=found.get("expires", expires),
         retries=retries,
         escalate=found.get("escalate", False),
@@ -251,6 +253,8 @@ FIELDS: Fields = {
     "env": Field(_env, "an object of texts"),
     "env_from": Field(_names, "a list of names of variables"),
     "path": _FLAG,
+    "role": Field(parse_roles, ""),
+    "roles": Field(parse_roles, ""),
     "after": Field(None, ""),
     "hold": _FLAG,
     "confirm": _FLAG,

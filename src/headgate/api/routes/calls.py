@@ -34,7 +34,17 @@ from headgate.remote.values import decode, encode
 router = new_router("remote")
 
 _READ = (
-    *("status", "known_keys", "capacity", "plan", "queue", "events", "why", "in_flight"),
+    *(
+        "status",
+        "known_keys",
+        "pool_names",
+        "capacity",
+        "plan",
+        "queue",
+        "events",
+        "why",
+        "in_flight",
+    ),
     *("metered", "deadlocks", "deadlock_of", "job", "find_job", "find_work", "moment"),
     *("jobs.status", "jobs.attempts", "jobs.finished", "jobs.counts"),
 )
@@ -91,7 +101,7 @@ async def call(
     scope = CALLS.get(method)
     if scope is None:
         raise Problem("not_found", "a gate of another machine cannot call a method of that name")
-    if method == "plan" and wanted.named.get("log"):  # which writes events
+    if method == "plan" and "log" in wanted.named:  # which writes events
         scope = Scope.SUBMIT
     if not who.scope.covers(scope):
         raise Problem("small_scope", f"this needs a token with the scope {scope.value}")

@@ -36,6 +36,7 @@ from headgate.core.admission.setting_precedence import parse_view
 from headgate.core.answers.signals import USAGE, Signal, parse_signal, parse_wait
 from headgate.core.key_patterns import NO_KEY, parse_key
 from headgate.core.quantities import parse_priority, parse_task, parse_tokens, parse_weight
+from headgate.core.roles import parse_roles
 from headgate.core.server_settings import Scope
 from headgate.core.times import NO_TIME, Seconds, ms
 from headgate.errors import UsageError
@@ -141,6 +142,7 @@ def _request(service: Service, wanted: TicketWanted) -> Wanted:
         lender=WITHOUT_HOST if wanted.without_host else wanted.parent,
         view=parse_view(wanted.limits, "limits"),
         tokens=parse_tokens(wanted.tokens),
+        roles=parse_roles(wanted.roles),
     )
 
 

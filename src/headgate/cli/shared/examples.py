@@ -71,6 +71,10 @@ EXAMPLES = {
     ),
     "config": _of(("headgate config check", "all that is wrong with it, at once")),
     "doctor": _of(("headgate doctor", "what is wrong or odd")),
+    "store": _of(
+        ("headgate store backup headgate-backup.db", "a copy, while all goes on"),
+        ("headgate store check", "look for damage"),
+    ),
     "serve": _of(
         ("headgate serve", "for programs of your own on this machine"),
         ("headgate serve --listen unix:$XDG_RUNTIME_DIR/headgate.sock --log json", "at a path"),

@@ -44,6 +44,7 @@ def add_about(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--task", metavar="ID", help="whom it is for: a name that lists and events show"
     )
+    add_role(parser)
     add_priority(parser)
     parser.add_argument(
         "--weight", default="1", metavar="N", help="how many seats it takes in each pool (1)"
@@ -53,6 +54,17 @@ def add_about(parser: ArgumentParser) -> None:
         metavar="TIME",
         help="when its prompt began; of equal priority, the older goes first. 5m is five minutes "
         "ago, a bare number is seconds since the epoch (now)",
+    )
+
+
+def add_role(parser: ArgumentParser) -> None:
+    """What it is done as."""
+    parser.add_argument(
+        "--role",
+        action="append",
+        metavar="NAME",
+        help="a role that it has, as in reviewer: it is counted in the pool role:reviewer; may be "
+        "given again",
     )
 
 

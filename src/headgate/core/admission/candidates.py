@@ -12,6 +12,7 @@ from headgate.core.key_patterns import parse_key
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.printable_text import printable
 from headgate.core.quantities import parse_priority, parse_task, parse_tokens, parse_weight, shown
+from headgate.core.roles import parse_roles
 from headgate.core.table_fields import Field, Fields, nearest, read_options
 from headgate.core.times import Seconds
 from headgate.errors import UsageError
@@ -34,6 +35,7 @@ class Candidate(NamedTuple):
     tokens: int = 0
     name: str = ""
     """What its owner calls it; comes back with the verdict."""
+    roles: str = ""
 
 
 class Verdict(NamedTuple):
@@ -81,6 +83,8 @@ def read_candidate(
     wrong: list[str] = []
     ours = {name: record[name] for name in _FIELDS if record.get(name) is not None}
     said = read_options(ours, _FIELDS, wrong)
+    if "role" in said:
+        said["roles"] = parse_roles([*said.get("roles", "").split(), *said.pop("role").split()])
     command, key = said.pop("command", ""), said.pop("model", None)
     if "key" in record and "model" in record:
         wrong.append("found both key and model, which mean the same; keep one")
@@ -166,6 +170,8 @@ _FIELDS: Fields = {
     "tokens": Field(parse_tokens, ""),
     "since": Field(_moment, ""),
     "task": Field(parse_task, ""),
+    "roles": Field(parse_roles, ""),
+    "role": Field(parse_roles, ""),
     "command": Field(_command, ""),
     "id": Field(_label, ""),
     "name": Field(_label, ""),

@@ -23,6 +23,10 @@ take to free theirs, and nothing is kept on behalf of a pool that nobody gets in
 It gets in: in the first of these pools nobody can overtake it any more, so free seats add up there
 until they are enough, and then the same holds for the next.
 
+In a pool whose order is fair, tasks take turns: a task that was let in stands, for its next, as if
+it had come then (`Head.turn`). It moves no seat and changes no place in the line, only who of those
+that wait comes up first.
+
 Within a pass seats are only taken, never given back, so one pass is enough: whoever was blocked
 early is still blocked at its end. There are two exceptions, for which `PassOutcome.again` asks for
 another pass. Seats kept for a head under its limit may be taken under a wider view, and then
@@ -40,6 +44,7 @@ from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 
+from headgate.core.admission.pools import FAIR
 from headgate.core.admission.seats import (
     Need,
     Reason,
@@ -49,12 +54,15 @@ from headgate.core.admission.seats import (
     free,
     outgrown,
     pressure_reason,
+    task_reason,
 )
 from headgate.core.named_tuple import NamedTuple
-from headgate.core.times import Ms
+from headgate.core.times import NO_TIME, Ms
 
 Order = tuple[int, int, int]
 """Where a ticket stands: urgency (minus its priority), since when, arrival. Smaller is earlier."""
+Turn = tuple[int, int, int, int]
+"""When a ticket comes up: as it stands, but not before the last turn of its task."""
 
 
 class Head(NamedTuple):
@@ -73,6 +81,16 @@ class Head(NamedTuple):
     """What it needs instead once its lender has lent its seats to another."""
     member: str = ""
     """Whose it is; empty for a job's, and for who might come."""
+    task: str | None = None
+    """Whom it is for, where that matters."""
+    served: Ms = NO_TIME
+    """When its task had its last turn, where tasks take turns."""
+
+    @property
+    def turn(self) -> Turn:
+        """When it comes up."""
+        urgency, since, id = self.order
+        return urgency, max(since, self.served), since, id
 
     @property
     def id(self) -> int:
@@ -132,7 +150,7 @@ def heads_of(lanes: Iterable[int], follow: Follow) -> Iterator[Head | Closed]:
             heads.append(first)
         elif first is not None:
             yield Closed(lane, first)
-    heads.sort()
+    heads.sort(key=_turn)
     yield from heads
 
 
@@ -152,7 +170,7 @@ def decisions(
     use.kept.clear()
     firsts = iter(line)
     first = next(firsts, None)
-    queue: list[Head] = []
+    queue: list[tuple[Turn, Head]] = []
     waiting = _Waiting()
     lent: set[int] = set()
     while first is not None or queue:
@@ -160,21 +178,46 @@ def decisions(
             yield first
             first = next(firsts, None)
             continue
-        if first is not None and (not queue or first < queue[0]):
+        if first is not None and (not queue or first.turn < queue[0][0]):
             head, first = first, None
         else:
-            head = heappop(queue)
-        competes = head.unaided() if head.lender in lent else head
-        decision = _decide(competes, use, now, waiting, absent)
-        yield decision
-        if isinstance(decision, Granted) and decision.head.lender:
-            lent.add(decision.head.lender)
-        if not isinstance(decision, Blocked):
-            following = follow(head.lane, head.order)
-            if isinstance(following, Head):
-                heappush(queue, following)
+            _, head = heappop(queue)
+        if head.task is not None and (later := _in_turn(head, use)) is not head:
+            heappush(queue, (later.turn, later))  # its task was let in meanwhile
+        else:
+            competes = head.unaided() if head.lender in lent else head
+            decision = _decide(competes, use, now, waiting, absent)
+            yield decision
+            if isinstance(decision, Granted) and decision.head.lender:
+                lent.add(decision.head.lender)
+            if not isinstance(decision, Blocked):
+                following = follow(head.lane, head.order)
+                if isinstance(following, Head):
+                    heappush(queue, (following.turn, following))
         if first is None:
             first = next(firsts, None)
+
+
+def _turn(head: Head) -> Turn:
+    return head.turn
+
+
+def last_turn(needs: Iterable[Need], use: Use) -> Ms:
+    """When the task of some work had its last turn in any pool where tasks take turns."""
+    return max(
+        (
+            use.turns.get((need.place, need.task), NO_TIME)
+            for need in needs
+            if need.task is not None and need.pool.order == FAIR
+        ),
+        default=NO_TIME,
+    )
+
+
+def _in_turn(head: Head, use: Use) -> Head:
+    """The same head, with the last turn of its task as it is now."""
+    served = last_turn(head.needs, use)
+    return head._replace(served=served) if served > head.served else head
 
 
 def _decide(
@@ -249,7 +292,7 @@ def keep_seats(head: Head, use: Use, now: Ms) -> None:
         n.pool.paused(now) or n.seats > ceiling(n.pool, head.cls) or outgrown(n, now)
         for n in wanted
     )
-    if any(hopeless) or any(n.seats > 0 and pressure_reason(n, use) for n in head.needs):
+    if any(hopeless) or any(n.seats > 0 and _alone(n, use) for n in head.needs):
         return
     room = {need.place: max(0, free(need, head.cls, use)) for need in wanted}
     if any(room[n.place] < n.seats and n.place not in head.overtaken for n in wanted):
@@ -260,6 +303,11 @@ def keep_seats(head: Head, use: Use, now: Ms) -> None:
         use.kept[need.place] = use.kept.get(need.place, 0) + kept
         if kept < need.seats:
             return
+
+
+def _alone(need: Need, use: Use) -> bool:
+    """Whether something else than the seats of others keeps it out: its machine, or its task."""
+    return pressure_reason(need, use) is not None or task_reason(need, use) is not None
 
 
 def _limited(head: Head) -> Iterator[tuple[str, int, int]]:

@@ -59,19 +59,22 @@ class PoolNames:
             self._wild.get(_provider(name), set()).discard(name)
             self._of.clear()
 
-    def of(self, key: str) -> tuple[str, ...]:
-        """The names that match a key, in order."""
-        found = self._of.get(key)
+    def of(self, uses: str) -> tuple[str, ...]:
+        """The names that match what work uses, in order."""
+        found = self._of.get(uses)
         if found is None:
+            key, _, roles = uses.partition(" ")
             provider = key.partition("/")[0]
             exact = {HOST} if key == NO_KEY else {HOST, key, provider}
+            if roles:
+                exact.update(roles.split(" "))
             tried = (*self._wild.get(provider, ()), *self._wild.get("", ()))
-            wild = [name for name in tried if matches(name, key)]
-            others = self._others.of(key) if self._others is not None else ()
+            wild = [name for name in dict.fromkeys(tried) if matches(name, uses)]
+            others = self._others.of(uses) if self._others is not None else ()
             found = tuple(sorted([*(exact & self._exact), *wild, *others]))
             if len(self._of) >= _NAMES_KEPT:
                 self._of.clear()
-            self._of[key] = found
+            self._of[uses] = found
         return found
 
 
@@ -128,6 +131,7 @@ class PoolSet:
         self.needs: dict[tuple[str, str, int], tuple[Need, ...]] = {}
         """What work needs that borrows nothing, by key, machine and weight (`Ledger.needs`)."""
         self._of: dict[str, tuple[Pool, ...]] = {}
+        self._apart: dict[str, bool] = {}
         self._views: dict[str, PoolSet] = {}
         self._beyond: dict[str, frozenset[str]] = {}
         self._notable: set[str] | None = None
@@ -137,15 +141,22 @@ class PoolSet:
         """Those asked for so far about which something is kept that cannot be read."""
         return tuple(self.pools.unread.values()) if self.pools.unread else ()
 
-    def names_of(self, key: str) -> tuple[str, ...]:
-        """The names of the pools that work with this key sits in."""
-        return self.pools.names.of(key)
+    def names_of(self, uses: str) -> tuple[str, ...]:
+        """The names of the pools that work which uses this sits in."""
+        return self.pools.names.of(uses)
 
-    def of(self, key: str) -> tuple[Pool, ...]:
-        """The pools that work with this key sits in, by name."""
-        found = self._of.get(key)
+    def of(self, uses: str) -> tuple[Pool, ...]:
+        """The pools that work which uses this sits in, by name."""
+        found = self._of.get(uses)
         if found is None:
-            found = self._of[key] = tuple([self.pools[name] for name in self.names_of(key)])
+            found = self._of[uses] = tuple([self.pools[name] for name in self.names_of(uses)])
+        return found
+
+    def tells_tasks_apart(self, uses: str) -> bool:
+        """Whether any pool that such work sits in cares whom it is for."""
+        found = self._apart.get(uses)
+        if found is None:
+            found = self._apart[uses] = any(pool.tells_tasks_apart for pool in self.of(uses))
         return found
 
     def notable(self) -> list[Pool]:
@@ -166,6 +177,7 @@ class PoolSet:
         self.pools.forget(name)
         self.needs.clear()
         self._of.clear()
+        self._apart.clear()
         self._views.clear()
         self._beyond.clear()
         if self._notable is not None:
@@ -174,11 +186,11 @@ class PoolSet:
             else:
                 self._notable.discard(name)
 
-    def max_hold(self, key: str) -> Ms | None:
-        """How long work with this key may hold its seats: the shortest of its pools counts."""
-        for pool in self.of(key):
+    def max_hold(self, uses: str) -> Ms | None:
+        """How long work that uses this may hold its seats: the shortest of its pools counts."""
+        for pool in self.of(uses):
             if pool.max_hold:
-                return min(pool.max_hold for pool in self.of(key) if pool.max_hold)
+                return min(pool.max_hold for pool in self.of(uses) if pool.max_hold)
         return None
 
     def beyond(self, view: str) -> frozenset[str]:

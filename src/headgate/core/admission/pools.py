@@ -17,6 +17,10 @@ STEP_DOWN = "step-down"
 OFF = "off"
 ADAPT = (LEARN, STEP_DOWN, OFF)
 """How a pool learns from refusals: a limit that finds its way, one that only falls, or none."""
+OLDEST = "oldest"
+FAIR = "fair"
+ORDERS = (OLDEST, FAIR)
+"""Who is next of a pool: the oldest, or the task whose last turn was longest ago."""
 
 
 class UsageSource(NamedTuple):
@@ -71,6 +75,10 @@ class Declared(NamedTuple):
     """For how long a request may wait for its seat before its client is told so."""
     warned_limit: int | None = None
     """The limit while upstream says that a quota is nearly gone."""
+    per_task: int | None = None
+    """The most seats that one task may hold."""
+    order: str | None = None
+    """Who is next."""
 
 
 NOTHING = Declared()
@@ -88,6 +96,9 @@ class PoolRow(NamedTuple):
     pause_note: str = ""
     learned: str = ""
     """What `control_law` has learned, as text."""
+    per_task: int | str | None = None
+    """The most that one task may hold, or 'unlimited'."""
+    order: str | None = None
 
     @property
     def says_nothing(self) -> bool:
@@ -97,7 +108,13 @@ class PoolRow(NamedTuple):
             and self.cooldown is None
             and self.paused_until is None
             and not self.learned
+            and not self.shares
         )
+
+    @property
+    def shares(self) -> bool:
+        """Whether it says how tasks share the pool."""
+        return self.per_task is not None or self.order is not None
 
 
 class UnreadableNotice(NamedTuple):
@@ -148,12 +165,22 @@ class Pool(NamedTuple):
     """Whether nothing is learned because what its limit is or was learned to be cannot be read."""
     warned_limit: int | None = None
     """The limit while upstream says that a quota is nearly gone; None for no other."""
+    per_task: int | None = None
+    """The most seats that one task may hold; None for as many as it gets."""
+    order: str = OLDEST
+    """Who is next: the oldest, or the task whose last turn was longest ago."""
 
     @property
     def bounded(self) -> bool:
         """Whether there is anything that could keep somebody out, other than a pause."""
         limited = self.limit is not None or self.usage is not None or self.warned_limit is not None
+        limited = limited or self.per_task is not None
         return limited or self.rates != NO_RATES or self.pressure_limits is not None
+
+    @property
+    def tells_tasks_apart(self) -> bool:
+        """Whether it matters here whom work is for."""
+        return self.per_task is not None or self.order == FAIR
 
     @property
     def notable(self) -> bool:

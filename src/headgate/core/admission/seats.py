@@ -1,7 +1,7 @@
 """The rule of one pool: which of its seats are taken, and why it cannot give some of them now."""
 
 from headgate.core import rate_limits
-from headgate.core.admission.pools import LEARN, NO_RATES, Pool
+from headgate.core.admission.pools import FAIR, LEARN, NO_RATES, Pool
 from headgate.core.host import pressure
 from headgate.core.host.pressure import Host
 from headgate.core.learning import control_law
@@ -32,6 +32,8 @@ class Need(NamedTuple):
     place: str
     seats: int
     tokens: int = 0
+    task: str | None = None
+    """Whom they are for, where that matters."""
 
 
 class Use:
@@ -57,6 +59,11 @@ class Use:
         self.meters: dict[str, RateMeter] = {}
         self.hosts: dict[str, Host] = {}
         self.starting: dict[str, int] = {}
+        self.by_task: dict[tuple[str, str], int] = {}
+        """Seats that each task holds, where there is a most for that."""
+        self.turns: dict[tuple[str, str], Ms] = {}
+        """When tasks that take turns had their last."""
+        self.latest_turns: dict[str, Ms] = {}
         self._known: set[str] = set()
 
     def copy(self) -> "Use":
@@ -78,6 +85,11 @@ class Use:
         ):
             if place in theirs:
                 mine[place] = theirs[place]
+        if place in other.latest_turns:
+            self.latest_turns[place] = other.latest_turns[place]
+        for about, seats in other.by_task.items():
+            if about[0] == place:
+                self.by_task[about] = seats
         if place in other.paces:
             self.paces[place] = other.paces[place]
         if place in other.meters:
@@ -101,6 +113,15 @@ class Use:
         self.by_class[place, cls] = self.by_class.get((place, cls), 0) - seats
         self.by_class[place, to] = self.by_class.get((place, to), 0) + seats
 
+    def take_for(self, place: str, task: str, seats: int) -> None:
+        """Count seats as held by a task."""
+        self.by_task[place, task] = self.by_task.get((place, task), 0) + seats
+
+    def take_turn(self, place: str, task: str, now: Ms) -> None:
+        """Let a task have its turn: each has a moment of its own, so that they have an order."""
+        at = max(now, Ms(self.latest_turns.get(place, 0) + 1))
+        self.turns[place, task] = self.latest_turns[place] = at
+
     def rest(self, place: str, seats: int) -> None:
         """Count seats as resting."""
         self.resting[place] = self.resting.get(place, 0) + seats
@@ -113,7 +134,7 @@ class Use:
 
     def let_in(self, need: Need, cls: str, now: Ms) -> None:
         """Count what a piece of work takes that starts now."""
-        pool, place, seats, tokens = need
+        pool, place, seats, tokens, task = need
         self.take(place, cls, seats)
         if pool.rates != NO_RATES:
             self.meters[place] = rate_limits.charge(
@@ -123,6 +144,11 @@ class Use:
             self.pending[place] = self.pending.get(place, 0) + 1
         if seats <= 0:
             return
+        if task is not None:
+            if pool.per_task is not None:
+                self.take_for(place, task, seats)
+            if pool.order == FAIR:
+                self.take_turn(place, task, now)
         if pool.pressure_limits is not None:
             self.starting[place] = self.starting.get(place, 0) + seats
         if place in self.upstream:
@@ -133,7 +159,7 @@ class Use:
 
 def blocked_by(need: Need, cls: str, use: Use, now: Ms) -> Reason | None:
     """Why this pool cannot give these seats to this class now, or None if it can."""
-    pool, place, seats, tokens = need
+    pool, place, seats, tokens, task = need
     if pool.paused(now):
         return Reason("pool_paused", pool.name, until=pool.paused_until, note=pool.pause_note)
     if not pool.bounded:
@@ -151,6 +177,8 @@ def blocked_by(need: Need, cls: str, use: Use, now: Ms) -> Reason | None:
             )
     if seats <= 0:
         return None
+    if task is not None and (reason := task_reason(need, use)):
+        return reason
     if place in use.unread:
         return Reason("no_reading", pool.name)
     if place in use.hosts and (reason := pressure_reason(need, use)):
@@ -159,9 +187,22 @@ def blocked_by(need: Need, cls: str, use: Use, now: Ms) -> Reason | None:
     return None if most is None else _no_seat(need, cls, use, most, now)
 
 
+def task_reason(need: Need, use: Use) -> Reason | None:
+    """Why a task cannot hold as many seats, or None if it can."""
+    pool, place, seats, _, task = need
+    if pool.per_task is None or task is None:
+        return None
+    if seats > pool.per_task:
+        return Reason("too_heavy", pool.name, seats, pool.per_task)
+    held = use.by_task.get((place, task), 0)
+    if held + seats > pool.per_task:
+        return Reason("task_full", pool.name, held, pool.per_task)
+    return None
+
+
 def _no_seat(need: Need, cls: str, use: Use, most: int, now: Ms) -> Reason | None:
     """Why these seats are not free under this limit, or None if they are."""
-    pool, place, seats, _ = need
+    pool, place, seats, *_ = need
     level = use.taken(place) + seats
     others = use.kept.get(place, 0) + (_reserved(pool, place, cls, use) if pool.reserve else 0)
     if level + others <= most:
@@ -199,7 +240,7 @@ def _unconfirmed(need: Need, level: int, use: Use) -> Reason | None:
 
 def _may_probe(need: Need, level: int, others: int, use: Use, now: Ms) -> bool:
     """Whether this may be the one that tries what lies above a learned limit."""
-    pool, place, seats, _ = need
+    pool, place, seats, *_ = need
     it = pool.learned
     if it is None or pool.adapt != LEARN or place in use.probing:
         return False
@@ -224,7 +265,7 @@ def had_room(pool: Pool, place: str, seats: int, use: Use) -> bool:
 
 
 def _why(need: Need, cls: str, use: Use, most: int, now: Ms) -> Reason:
-    pool, place, seats, _ = need
+    pool, place, seats, *_ = need
     held = use.held.get(place, 0) + use.foreign.get(place, 0)
     taken = use.taken(place)
     if seats > ceiling(pool, cls):
@@ -252,10 +293,11 @@ def outgrown(need: Need, now: Ms) -> bool:
 
 
 def ceiling(pool: Pool, cls: str) -> int:
-    """The most seats this class can ever hold in a pool that has a limit."""
-    most = pool.limit if pool.learned is None else pool.most or MOST
+    """The most seats that one piece of work of this class can ever have in a pool."""
+    most = pool.limit if pool.learned is None else pool.most
     others = sum([seats for other, seats in pool.reserve if other != cls]) if pool.reserve else 0
-    return max(1, (most or 0) - others)
+    found = max(1, (MOST if most is None else most) - others)
+    return found if pool.per_task is None else min(found, pool.per_task)
 
 
 def _reserved(pool: Pool, place: str, cls: str, use: Use) -> int:
@@ -270,7 +312,7 @@ def _reserved(pool: Pool, place: str, cls: str, use: Use) -> int:
 
 def free(need: Need, cls: str, use: Use) -> int:
     """Seats of a limited pool that this class could have now."""
-    pool, place, _, _ = need
+    pool, place, *_ = need
     reserved = _reserved(pool, place, cls, use) if pool.reserve else 0
     most = bound(pool, place, use) or 0
     return most - use.taken(place) - use.kept.get(place, 0) - reserved

@@ -14,9 +14,12 @@ from headgate.core.admission.pools import (
     AUTO,
     COOLDOWN,
     DEFAULTS,
+    FAIR,
     LEARN,
     NOTHING,
     OFF,
+    OLDEST,
+    ORDERS,
     UNLIMITED,
     Declared,
     Pool,
@@ -158,7 +161,14 @@ def _pool(name: str, declared: Declared | None, row: PoolRow | None, defaults: D
         unread=unread,
         fixed=stays,
         warned_limit=declared.warned_limit or defaults.warned_limit,
+        per_task=_per_task(declared, row),
+        order=row.order or declared.order or OLDEST,
     )
+
+
+def _per_task(declared: Declared, row: PoolRow) -> int | None:
+    said = declared.per_task if row.per_task is None else row.per_task
+    return said if isinstance(said, int) else None
 
 
 def _unread_limit(found: Unreadable, limit: int) -> UnreadableNotice:
@@ -192,6 +202,14 @@ def sound(row: PoolRow) -> tuple[PoolRow, tuple[UnreadableNotice, ...]]:
             )
         )
         row = row._replace(paused_until=FOREVER)
+    if not (row.per_task in (None, UNLIMITED) or _within(row.per_task, 1, MOST)):
+        what = "the most per task set by hand"
+        unread.append(UnreadableNotice(what, repr(row.per_task), odd, "1 seat for each task"))
+        row = row._replace(per_task=1)
+    if row.order not in (None, *ORDERS):
+        instead = "tasks take turns"
+        unread.append(UnreadableNotice("the order set by hand", repr(row.order), odd, instead))
+        row = row._replace(order=FAIR)
     return row, tuple(unread)
 
 

@@ -45,7 +45,7 @@ WORK = (
     *("priority", "weight", "pool", "position", "eta", "since", "waited"),
     *("submitted", "started", "held", "ended", "due"),
     *("attempts", "exit", "pid", "borrows", "last_line", "in_flight", "oldest_request"),
-    *("session", "given_session", "parks"),
+    *("session", "given_session", "parks", "roles"),
 )
 HISTORY = ("pools", "events", "attempt_list", "deadlock", "metered")
 METERED = Metered._fields
@@ -55,6 +55,7 @@ CAPACITY = ("key", "state", "free", "queued", "retry_after", "eta", "reason", "c
 POOL = (*(name for name in PoolStatus._fields if name != "room"), "free", "own_free")
 SETTINGS = (
     *("pool", "limit", "source", "configured_limit", "cooldown_ms", "max_hold", "reserve"),
+    *("per_task", "order"),
     *("adapt", "auto_reduced", "auto_reduced_from", "probing", "rpm", "tpm", "spacing_ms"),
     *("lag_ms", "next_probe"),
 )
@@ -236,8 +237,10 @@ def _object(names: Iterable[str], facts: Json) -> Json:
 
 
 def _value(name: str, value: object) -> object:
-    if value is None or value == "":
+    if (value is None and name != "roles") or value == "":
         return None
+    if name == "roles":
+        return list(value) if isinstance(value, tuple) else []
     return iso(value) if name in _TIMES and isinstance(value, (int, float)) else value
 
 

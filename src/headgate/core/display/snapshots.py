@@ -60,6 +60,10 @@ class PoolStatus(NamedTuple):
     cooldown_ms: Ms
     max_hold: Seconds | None
     reserve: dict[str, int]
+    per_task: int | None = None
+    """The most that one task may hold; None for as many as it gets."""
+    order: str = "oldest"
+    """Who is next: the oldest, or with `fair` the tasks in turn."""
     auto_reduced: bool = False
     auto_reduced_from: int | None = None
     notice: str | None = None
@@ -169,6 +173,7 @@ class Waiting(NamedTuple):
     since: Seconds
     waited: Seconds
     type: str = SLOT
+    roles: tuple[str, ...] = ()
 
     @property
     def job(self) -> bool:
@@ -199,6 +204,7 @@ class Running(NamedTuple):
     oldest_request: Seconds | None = None
     """Since when the oldest of them is."""
     """The last line of its output, where that is kept."""
+    roles: tuple[str, ...] = ()
 
     @property
     def job(self) -> bool:
@@ -246,6 +252,8 @@ class JobStatus(NamedTuple):
     """Whether headgate gave that session its id, because its agent would not have told one."""
     parks: int = 0
     """How often it was parked."""
+    roles: tuple[str, ...] = ()
+    """What it is done as."""
 
 
 class AttemptStatus(NamedTuple):
@@ -370,6 +378,7 @@ class Past(NamedTuple):
 
 _SENTENCES = {
     "pool_full": "{pool} is full{figures}",
+    "task_full": "its task holds all that one task may hold of {pool}{figures}",
     "pool_paused": "{pool} is paused {until}{note}",
     "cooling": "{pool} has seats that rest after their release{figures}",
     "reserved": "{pool} keeps its free seats for {words} work{figures}",

@@ -31,7 +31,7 @@ def _overdue(ledger: Ledger) -> list[tuple[str, LeaseRow]]:
         return []
     found = []
     for lease in ledger.tx.leases(0, 10_000):
-        allowed = ledger.pool_set.max_hold(lease.key)
+        allowed = ledger.pool_set.max_hold(lease.uses)
         if (
             allowed is not None
             and lease.marked

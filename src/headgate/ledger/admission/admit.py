@@ -5,6 +5,7 @@ from functools import partial
 
 from headgate.core.admission import next_in_line, seats
 from headgate.core.admission.next_in_line import Granted, Head, Order, PassOutcome
+from headgate.core.admission.pools import FAIR
 from headgate.core.admission.seats import Need, Reason
 from headgate.core.key_patterns import HOST
 from headgate.core.named_tuple import NamedTuple
@@ -43,6 +44,12 @@ class Request(NamedTuple):
     lender: int = 0
     view: str = ""
     tokens: int = 0
+    roles: str = ""
+
+    @property
+    def uses(self) -> str:
+        """What it uses: its key, and its roles."""
+        return f"{self.key} {self.roles}" if self.roles else self.key
 
     @property
     def cls(self) -> str:
@@ -58,15 +65,20 @@ def ask(ledger: Ledger, request: Request, id: int = 0) -> int:
     same lease, it joins the line, and the line is settled at the end of the transaction. If nobody
     does, a pass would decide nothing that concerns it: it is let in without one if there is room.
     """
-    apply_signals.tidy(ledger, request.key)
+    apply_signals.tidy(ledger, request.uses)
     count_apart.count_apart(ledger)
-    lane = lane_of(request)
-    wanted = _wanted(ledger, lane, request.weight, request.tokens)
+    lane = lane_of(ledger, request)
+    wanted = _wanted(ledger, lane, request.weight, request.tokens, request.task)
     refuse_too_heavy(wanted[0], lane.cls, request.weight)
     order = (request.urgency, request.since, id or ledger.tx.next_id())
-    head = _head(lane, request.weight, order, wanted)
     if request.label and not request.task:
-        request = request._replace(task=f"{request.label}-{head.id}")
+        request = request._replace(task=f"{request.label}-{order[2]}")
+        if lane.share:
+            lane = lane_of(ledger, request)
+            wanted = _wanted(ledger, lane, request.weight, request.tokens, request.task)
+    head = _head(ledger, lane, request.weight, order, wanted)
+    if request.roles:
+        ledger.tx.set_roles(head.id, request.roles)
     use, now = ledger.use, ledger.now
     if not has_rivals(ledger, head, request.machine) and not next_in_line.obstacles(head, use, now):
         for need in head.needs:
@@ -91,9 +103,9 @@ def ask(ledger: Ledger, request: Request, id: int = 0) -> int:
     return head.id
 
 
-def lane_of(request: Request) -> Lane:
+def lane_of(ledger: Ledger, request: Request) -> Lane:
     """The lane that a request would join."""
-    return Lane(
+    lane = Lane(
         id=0,
         machine=request.machine,
         key=request.key,
@@ -102,19 +114,29 @@ def lane_of(request: Request) -> Lane:
         view=request.view,
         waiting=0,
         jobs=not request.member,
+        roles=request.roles,
     )
+    return ledger.own_lane(lane, request.task)
 
 
 def refuse_too_heavy(needs: tuple[Need, ...], cls: str, weight: int) -> None:
     """Turn away what no waiting will help."""
     for need in needs:
-        if need.pool.limit is not None and need.seats > seats.ceiling(need.pool, cls):
+        most = seats.ceiling(need.pool, cls)
+        if need.seats <= most:
+            continue
+        if need.pool.per_task == most:
             raise TooHeavyError(
-                f"weight {weight} can never fit into pool {need.pool.name}, where "
-                f"{cls} work can have {seats.ceiling(need.pool, cls)} seats at "
-                "most: use a smaller weight, or raise the limit with "
-                f"headgate limits set '{need.pool.name}' N"
+                f"weight {weight} can never fit into pool {need.pool.name}, where one task can "
+                f"have {most} seats at most: use a smaller weight, or let a task have more with "
+                f"headgate limits per-task '{need.pool.name}' N"
             )
+        raise TooHeavyError(
+            f"weight {weight} can never fit into pool {need.pool.name}, where "
+            f"{cls} work can have {most} seats at "
+            "most: use a smaller weight, or raise the limit with "
+            f"headgate limits set '{need.pool.name}' N"
+        )
 
 
 def has_rivals(ledger: Ledger, head: Head, machine: str) -> bool:
@@ -150,7 +172,7 @@ def rivals_for(ledger: Ledger, head: Head) -> Iterator[Lane]:
         return
     wanted = {need.place for need in head.needs}
     for lane in lanes:
-        pools = ledger.under(lane.view).of(lane.key)
+        pools = ledger.under(lane.view).of(lane.uses)
         shares = any(place(pool.name, lane.host) in wanted for pool in pools)
         if shares or (head.lender and lane.lender == head.lender):
             yield lane
@@ -175,8 +197,8 @@ def settle(ledger: Ledger) -> None:
 
     def follow(lane: int, after: Order | None) -> Head | Reason | None:
         if after is None:
-            apply_signals.tidy(ledger, walk.lanes[lane].key)
-        return next_head(ledger, walk.lanes[lane], after, lost=lose)
+            apply_signals.tidy(ledger, walk.lanes[lane].uses)
+        return walk.seen(next_head(ledger, walk.lanes[lane], after, lost=lose))
 
     asked: list[int] = []
     walk = LineWalk(ledger, ledger.use, follow, changes)
@@ -188,6 +210,7 @@ def settle(ledger: Ledger) -> None:
         if isinstance(decision, Granted):
             _grant_ticket(ledger, decision.head, walk.lanes[decision.head.lane])
     ledger.blocked = bool(outcome.blocked) or ledger.tx.few_lanes() is None
+    walk.keep_turns()
     ledger.settled()  # grants let nobody else in
     confirm.ask_all(ledger, asked)
     if outcome.again or gone or asked:  # seats may have been kept for those who are gone
@@ -240,7 +263,7 @@ def make_head(ledger: Ledger, lane: Lane, ticket: Ticket) -> Head:
     """A ticket as the rules see it."""
     if lane.jobs and lane.lender and not waits.lends(ledger, lane.lender, ticket.id):
         lane = lane._replace(lender=0)
-    head = head_of(ledger, lane, ticket.weight, ticket.tokens, order=ticket.order)
+    head = head_of(ledger, lane, ticket.weight, ticket.tokens, order=ticket.order, task=ticket.task)
     if ticket.member:
         head = head._replace(member=ticket.member)
     if not ticket.overtaken:
@@ -255,28 +278,37 @@ def head_of(
     tokens: int = 0,
     *,
     order: Order = (0, 0, 0),
+    task: str | None = None,
 ) -> Head:
     """Whoever wants so many seats of a lane's pools, as the rules see it."""
-    return _head(lane, weight, order, _wanted(ledger, lane, weight, tokens))
+    return _head(ledger, lane, weight, order, _wanted(ledger, lane, weight, tokens, task))
 
 
 _Wanted = tuple[tuple[Need, ...], int, tuple[Need, ...]]
 """The seats that somebody needs, the chain it joins by borrowing, and what it needs otherwise."""
 
 
-def _wanted(ledger: Ledger, lane: Lane, weight: int, tokens: int) -> _Wanted:
+def _wanted(ledger: Ledger, lane: Lane, weight: int, tokens: int, task: str | None) -> _Wanted:
     needs, chain = ledger.needs(
-        lane.key, lane.machine, weight, lender=lane.lender, view=lane.view, tokens=tokens
+        lane.uses,
+        lane.machine,
+        weight,
+        lender=lane.lender,
+        view=lane.view,
+        tokens=tokens,
+        task=task,
     )
     if not chain:
         return needs, 0, ()
-    alone, _ = ledger.needs(lane.key, lane.machine, weight, view=lane.view, tokens=tokens)
+    alone, _ = ledger.needs(
+        lane.uses, lane.machine, weight, view=lane.view, tokens=tokens, task=task
+    )
     return needs, chain, alone
 
 
-def _head(lane: Lane, weight: int, order: Order, wanted: _Wanted) -> Head:
+def _head(ledger: Ledger, lane: Lane, weight: int, order: Order, wanted: _Wanted) -> Head:
     needs, chain, alone = wanted
-    return Head(
+    head = Head(
         order=order,
         lane=lane.id,
         cls=lane.cls,
@@ -286,6 +318,10 @@ def _head(lane: Lane, weight: int, order: Order, wanted: _Wanted) -> Head:
         lender=lane.lender if chain else 0,
         alone=alone,
     )
+    task = next((need.task for need in needs if need.task is not None), None)
+    if task is None:
+        return head
+    return head._replace(task=task, served=ledger.last_turn(needs))
 
 
 def _write_times(times: dict[str, int]) -> str:
@@ -319,6 +355,7 @@ def _grant_ticket(ledger: Ledger, head: Head, lane: Lane) -> None:
         lender=lane.lender,
         view=lane.view,
         tokens=ticket.tokens,
+        roles=lane.roles,
     )
     _grant(ledger, head, lane, request, waited=ledger.now - ticket.arrived)
     if lane.jobs:
@@ -357,7 +394,10 @@ def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: 
         sent=apply_signals.start(ledger, head.id, request.key, head.needs),
         tokens=request.tokens,
         job=int(lane.jobs),
+        roles=request.roles,
     )
+    if head.task is not None:
+        _remember_turns(ledger, head.needs)
     for lender in family:
         if not lender.chain:  # it has lent nothing before, so it is all of its family
             ledger.tx.change_lease(lender._replace(chain=lease.chain))
@@ -367,6 +407,12 @@ def _grant(ledger: Ledger, head: Head, lane: Lane, request: Request, *, waited: 
         return
     text = f"after {seconds(waited):.1f}s in line" if waited else ""
     ledger.tell("granted", text, work=lease.id, key=lease.key, task=lease.task)
+
+
+def _remember_turns(ledger: Ledger, needs: tuple[Need, ...]) -> None:
+    for need in needs:
+        if need.task is not None and need.pool.order == FAIR and need.seats > 0:
+            ledger.tx.set_turn(need.place, need.task, ledger.use.turns[need.place, need.task])
 
 
 def _new_chain(ledger: Ledger, lender: int) -> int:

@@ -75,7 +75,7 @@ class DryRun:
         found = []
         for n, one in enumerate(requests):
             who = (one.member, one.machine, one.lender, one.view)
-            same = (one.key, one.cls, one.weight, one.tokens, who)
+            same = (one.uses, one.cls, one.weight, one.tokens, one.task, who)
             if same not in made:
                 made[same] = self._like(one, known)
             head, refused = made[same]
@@ -90,10 +90,10 @@ class DryRun:
 
     def _like(self, request: Request, known: dict[Lane, int]) -> tuple[Head, Reason | None]:
         """Whoever makes such a request, at the head of its lane, and why it would be refused."""
-        like = admit.lane_of(request)
+        like = admit.lane_of(self._ledger, request)
         id = known.setdefault(like, -1 - len(known))
         lane = self.lanes.setdefault(id, like._replace(id=id))
-        head = admit.head_of(self._ledger, lane, request.weight, request.tokens)
+        head = admit.head_of(self._ledger, lane, request.weight, request.tokens, task=request.task)
         return head, refusal(head)
 
     def _pass(self) -> bool:
@@ -182,6 +182,6 @@ def refusal(head: Head) -> Reason | None:
     """Why whoever asks for this would be refused: no waiting helps it."""
     for need in head.needs:
         most = seats.ceiling(need.pool, head.cls)
-        if need.pool.limit is not None and need.seats > most:
+        if need.seats > most:
             return Reason("too_heavy", need.pool.name, need.seats, most)
     return None

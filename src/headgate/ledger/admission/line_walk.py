@@ -17,10 +17,11 @@ from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
 from headgate.core.admission import next_in_line
-from headgate.core.admission.next_in_line import Closed, Follow, Head, Order, heads_of
-from headgate.core.admission.seats import Need, Use, blocked_by, had_room
-from headgate.core.key_patterns import HOST, as_glob
+from headgate.core.admission.next_in_line import Closed, Follow, Head, Order, Turn, heads_of
+from headgate.core.admission.seats import Need, Reason, Use, blocked_by, had_room
+from headgate.core.key_patterns import HOST, ROLE, as_glob
 from headgate.core.quantities import CLASSES
+from headgate.core.times import Ms
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.line_changes import LineChanges
 from headgate.ledger.transaction.outside_use import place
@@ -46,6 +47,7 @@ class LineWalk:
         self._closed: set[str] = set()
         """Places that have no seat for anybody any more."""
         self._wanted: set[str] = set()
+        self._turns: dict[int, Turn] = {}
         self._jobs = bool(ledger.workers())
 
     def heads(self, more: Iterable[Lane] = ()) -> Iterator[Head | Closed]:
@@ -55,33 +57,45 @@ class LineWalk:
             self.lanes = {lane.id: lane for lane in (*map(self._ledger.local, few), *more)}
             yield from heads_of(self.lanes, self._follow)
             return
-        ready: list[Head] = []
+        ready: list[tuple[Turn, Head]] = []
         for lane in (*self._apart(), *more):
             yield from self._look_at(lane, ready)
-        fits = self._any_fits(ready)
-        self._wanted = self._scarce(ready)
+        fits = self._any_fits([head for _, head in ready])
+        self._wanted = self._scarce([head for _, head in ready])
         if not fits and not self._changes.everywhere and not self._wanted:
             return
         for bound, lane in self._in_order(front=fits):
-            while ready and ready[0].order < bound:
+            while ready and ready[0][0] < bound:
                 yield from self._give(ready)
             yield from self._look_at(lane, ready)
         while ready:
             yield from self._give(ready)
 
-    def _look_at(self, lane: Lane, ready: list[Head]) -> Iterator[Closed]:
+    def seen(self, found: Head | Reason | None) -> Head | Reason | None:
+        """Note when a task's lane comes up; the same that was found."""
+        if isinstance(found, Head) and self.lanes[found.lane].share:
+            self._turns[found.lane] = found.turn
+        return found
+
+    def keep_turns(self) -> None:
+        """Have these lanes come up when it is their turn; few lanes are all looked at anyway."""
+        if self._turns and self._ledger.tx.few_lanes() is None:
+            for lane, (urgency, due, *_) in self._turns.items():
+                self._ledger.tx.set_due(lane, urgency, Ms(due))
+
+    def _look_at(self, lane: Lane, ready: list[tuple[Turn, Head]]) -> Iterator[Closed]:
         """Have the first ticket of a lane come up in its turn, once."""
         if lane.id in self.lanes:
             return
         self.lanes[lane.id] = lane
         found = self._follow(lane.id, None)
         if isinstance(found, Head):
-            heappush(ready, found)
+            heappush(ready, (found.turn, found))
         elif found is not None:
             yield Closed(lane.id, found)
 
-    def _give(self, ready: list[Head]) -> Iterator[Head]:
-        head = heappop(ready)
+    def _give(self, ready: list[tuple[Turn, Head]]) -> Iterator[Head]:
+        _, head = heappop(ready)
         yield head
         for need in head.needs:  # now it has its seats, or it does not get them
             if need.seats > 0 and not self.lanes[head.lane].view:
@@ -113,8 +127,8 @@ class LineWalk:
             after = page[-1][0]
         freed = self._wanted
         globs = () if self._changes.everywhere or HOST in freed else tuple(map(as_glob, freed))
-        if len(globs) > _GLOBS:
-            globs = ()
+        if len(globs) > _GLOBS or any(name.startswith(ROLE) for name in freed):
+            globs = ()  # nobody can be asked for by role
         wanted = bool(freed) or self._changes.everywhere
         size = _FEW
         while wanted and not self._all_closed():
@@ -150,7 +164,9 @@ class LineWalk:
             ledger.look_up([pool])
             heaviest = heaviest or ledger.tx.heaviest()
             where = place(name, machine)
-            if not had_room(pool, where, seats + heaviest + kept.get(where, 0), self._use):
+            if pool.per_task is not None or not had_room(
+                pool, where, seats + heaviest + kept.get(where, 0), self._use
+            ):
                 found.add(name)
         return found
 
@@ -175,5 +191,5 @@ class LineWalk:
         """Whether nothing can be let in out of a lane that follows the usual rules."""
         if not self._closed:
             return False
-        names = self._ledger.pool_set.names_of(lane.key)
+        names = self._ledger.pool_set.names_of(lane.uses)
         return any(place(name, lane.host) in self._closed for name in names)

@@ -29,6 +29,7 @@ from headgate.core.jobs.job import (
 from headgate.core.jobs.states import JobEvent, Place, State
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.quantities import priority_class, show_duration
+from headgate.core.roles import uses
 from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 from headgate.ledger import release
@@ -57,6 +58,7 @@ class Draft(NamedTuple):
     label: str = ""
     after: tuple[int, ...] = ()
     hold: bool = False
+    roles: str = ""
 
 
 def submit(ledger: Ledger, draft: Draft) -> int:
@@ -80,6 +82,7 @@ def submit(ledger: Ledger, draft: Draft) -> int:
     )
     job = submitted(draft_row, ledger.now)
     ledger.tx.add_job(job)
+    ledger.tx.set_roles(id, draft.roles)
     for needed in draft.after:
         ledger.tx.add_after(id, needed)
     if draft.hold:
@@ -139,7 +142,9 @@ def stand(ledger: Ledger, job: Job, *, new: bool = False) -> None:
         lender=0 if new else waits.lender_of(ledger, job.id),
         view=load(job.spec).view,
         waiting=0,
+        roles=ledger.tx.roles(job.id),
     )
+    like = ledger.own_lane(like, job.task)
     ledger.add_ticket(
         Ticket(
             id=job.id,
@@ -295,7 +300,8 @@ def _is_kept_out(ledger: Ledger, job: Job, end: End) -> bool:
     """Whether it will not be started before its quota is back: by a closed pool, or by its due."""
     if not job.key:
         return end.not_before is not None
-    return any(pool.paused(ledger.now) for pool in ledger.pool_set.of(job.key))
+    used = uses(job.key, ledger.tx.roles(job.id))
+    return any(pool.paused(ledger.now) for pool in ledger.pool_set.of(used))
 
 
 def _keeps_model(spec: Spec, job: Job) -> bool:

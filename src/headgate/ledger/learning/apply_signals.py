@@ -118,7 +118,7 @@ def report(ledger: Ledger, signal: Signal, *, pool: str = "", lease: int = 0, ke
     ended, its key still tells which pool to pause; the limit learns nothing from it.
     """
     row = ledger.tx.lease(lease) if lease else None
-    if pool and row is not None and not matches(pool, row.key):
+    if pool and row is not None and not matches(pool, row.uses):
         row = None
     of = row.key if row is not None else key
     name = pool or (_account(of) if signal.account else _concerned(ledger, of))
@@ -203,7 +203,7 @@ def _refuse(
 
 def _recall_probes(ledger: Ledger, lease: LeaseRow) -> None:
     """A lease is no probe any more, whatever it found out."""
-    for pool in ledger.pool_set.of(lease.key):
+    for pool in ledger.pool_set.of(lease.uses):
         if pool.learned is not None and pool.learned.probe == lease.id:
             ledger.learn(pool.name, pool.learned._replace(probe=0))
             ledger.recount()

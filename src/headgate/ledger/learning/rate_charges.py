@@ -70,7 +70,7 @@ def _change(
     ledger: Ledger, lease: LeaseRow, change: Callable[[RateMeter, Pool], RateMeter]
 ) -> None:
     """Change what was charged for a lease, in every pool with rates."""
-    for pool in ledger.pool_set.of(lease.key):
+    for pool in ledger.pool_set.of(lease.uses):
         if pool.rates != NO_RATES:
             where = outside_use.place(pool.name, lease.machine)
             keep(ledger, where, change(outside_use.meter(ledger, where), pool))

@@ -142,7 +142,7 @@ class _Search:
     def _full(self, lane: Lane, work: int, weight: int) -> _Block | None:
         """The pool that has no room for work even if all leases end that are not stuck."""
         lent = self._lent_to(lane, work)
-        for pool in self._ledger.under(lane.view).of(lane.key):
+        for pool in self._ledger.under(lane.view).of(lane.uses):
             where = place(pool.name, lane.host)
             holders = self._holders(pool.name, where)
             covered = max((row.weight for row in lent if row in holders), default=0)
@@ -156,7 +156,7 @@ class _Search:
         return [
             row
             for _, row in sorted(self.stuck.items())
-            if matches(pool, row.key) and place(pool, row.machine) == where
+            if matches(pool, row.uses) and place(pool, row.machine) == where
         ]
 
     def _lent_to(self, lane: Lane, work: int) -> list[LeaseRow]:

@@ -6,6 +6,7 @@ from headgate.core.display.snapshots import JOB, AttemptStatus, JobStatus, Queue
 from headgate.core.jobs.job import PARKED_CODES, Job
 from headgate.core.jobs.states import ENDED, Place, Word
 from headgate.core.quantities import shown
+from headgate.core.roles import role_names
 from headgate.core.times import Seconds, seconds
 from headgate.errors import UsageError
 from headgate.ledger.queries import status_and_queue
@@ -83,6 +84,7 @@ def some(ledger: Ledger, rows: list[Job], wall: Seconds, *, spots: bool = True) 
                 session=row.session,
                 given_session=bool(row.session) and _is_given(ledger, row),
                 parks=_parks(ledger, row),
+                roles=role_names(ledger.tx.roles(row.id)),
             )
         )
     return found

@@ -5,6 +5,7 @@ from heapq import heapify, heappop, heappush
 
 from headgate.core.admission import next_in_line
 from headgate.core.admission.next_in_line import Order
+from headgate.core.admission.pools import FAIR
 from headgate.core.admission.seats import Need, Reason
 from headgate.core.host import pressure
 from headgate.core.key_patterns import HOST, matches
@@ -14,6 +15,7 @@ from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.admission.dry_run import DryRun, Newcomer, refusal
+from headgate.ledger.queries.turns import Turns
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.outside_use import place
 from headgate.ledger.transaction.rows import Lane, Ticket
@@ -37,12 +39,13 @@ class Survey:
         self.lanes = {lane.id: lane for lane in ledger.lanes()}
         self.dry = DryRun(ledger, requests)
         self.begun: dict[str, int] = {}
-        """How much work of which keys would start now, though it has no lease."""
+        """How much work that uses what would start now, though it has no lease."""
         for head in self.dry.granted.values():
-            key = self.dry.lanes[head.lane].key
-            self.begun[key] = self.begun.get(key, 0) + 1
+            uses = self.dry.lanes[head.lane].uses
+            self.begun[uses] = self.begun.get(uses, 0) + 1
         self._found_holds: dict[str, float | None] = {}
-        self._found_ends: dict[str, list[float]] = {}
+        self._found_ends: dict[tuple[str, str | None], list[float]] = {}
+        self._turns = Turns(ledger)
 
     @property
     def stuck(self) -> bool:
@@ -55,7 +58,7 @@ class Survey:
         closed = admit.NO_WORKER if row.jobs and not self.ledger.workers() else None
         if closed is None:
             return outcome.blocked.get(lane, ())
-        needs, _ = self.ledger.needs(row.key, row.machine, 1, view=row.view)
+        needs, _ = self.ledger.needs(row.uses, row.machine, 1, view=row.view)
         return (closed._replace(pool=tightest(needs) or HOST),)
 
     def fates(self) -> list[tuple[Reason, ...]]:
@@ -76,8 +79,8 @@ class Survey:
     def spot(self, ticket: Ticket) -> Spot:
         """Where a ticket stands: behind how many, in the longest of the lines that hold it up."""
         reasons = self.reasons(ticket)
-        position = 1 + self._ahead(ticket, {reason.pool for reason in reasons})
-        return Spot(position, reasons, self.eta(reasons[0], position))
+        position = 1 + max(self._ahead(ticket, reason) for reason in dict.fromkeys(reasons))
+        return Spot(position, reasons, self.eta(reasons[0], position, ticket.task))
 
     def reasons(self, ticket: Ticket) -> tuple[Reason, ...]:
         """What blocks a ticket: its own weight, or what blocks its lane; `next` if nothing does."""
@@ -98,20 +101,34 @@ class Survey:
         """Whether work of one lane stands in the same line for a pool as work of another."""
         if lane.id == own.id:
             return True
-        return matches(pool, lane.key) and place(pool, lane.host) == place(pool, own.host)
+        return matches(pool, lane.uses) and place(pool, lane.host) == place(pool, own.host)
 
-    def _ahead(self, ticket: Ticket, pools: set[str]) -> int:
-        """How many are before a ticket in the longest of the lines for some pools."""
+    def _ahead(self, ticket: Ticket, reason: Reason) -> int:
+        """How many are before a ticket in the line that a reason is about."""
+        found = self.ahead_in_turn(ticket, reason)
+        if found is not None:
+            return found
         own = self.lanes[ticket.lane]
-        ahead = dict.fromkeys(pools, 0)
-        for lane in self.lanes.values():
-            shared = [pool for pool in pools if self.shares(lane, pool, own)]
-            rank = self.ledger.tx.rank(lane.id, ticket.order) if shared else 0
-            for pool in shared:
-                ahead[pool] += rank
-        return max(ahead.values())
+        return sum(
+            self.ledger.tx.rank(lane.id, ticket.order)
+            for lane in self.lanes.values()
+            if self.shares(lane, reason.pool, own)
+        )
 
-    def eta(self, reason: Reason, position: int) -> Ms | None:
+    def ahead_in_turn(self, ticket: Ticket, reason: Reason) -> int | None:
+        """The same where it matters whom work is for; None where it does not."""
+        pool, own = self.ledger.pool_set.pools.get(reason.pool), self.lanes[ticket.lane]
+        if pool is None or not own.share or not pool.tells_tasks_apart:
+            return None
+        if reason.code != "task_full" and pool.order != FAIR:
+            return None
+        lanes = [lane for lane in self.lanes.values() if self.shares(lane, reason.pool, own)]
+        if reason.code == "task_full":
+            mine = [lane for lane in lanes if lane.share == own.share]
+            return sum(self.ledger.tx.rank(lane.id, ticket.order) for lane in mine)
+        return self._turns.ahead(place(pool.name, own.host), lanes, own.share, ticket.order)
+
+    def eta(self, reason: Reason, position: int, task: str | None = None) -> Ms | None:
         """In how many milliseconds a ticket at this position may expect its seat."""
         if reason.code in {"no_worker", "process_stopped", "client_silent"}:
             return None
@@ -127,25 +144,27 @@ class Survey:
         hold = self._usual_hold(reason.pool)
         if limit is None or hold is None:
             return pause or None
-        ends = self._ends(reason.pool, hold)
+        ends = self._ends(reason.pool, hold, task if reason.code == "task_full" else None)
         if not ends:
             return pause + Ms(round(hold * position / limit))
         rounds, place_in_round = divmod(position - 1, len(ends))
         return pause + Ms(round(ends[place_in_round] + rounds * hold))
 
-    def _ends(self, pool: str, hold: float) -> list[float]:
-        """In how many milliseconds the seats in use may be free, soonest first."""
-        if pool not in self._found_ends:
+    def _ends(self, pool: str, hold: float, task: str | None) -> list[float]:
+        """In how many milliseconds the seats in use may be free, soonest first; or a task's."""
+        if (pool, task) not in self._found_ends:
             ages = (
                 self.ledger.now - lease.granted
                 for lease in self.ledger.tx.leases(0, 1_000)
-                if matches(pool, lease.key) and not (pool == HOST and lease.is_request)
+                if matches(pool, lease.uses)
+                and not (pool == HOST and lease.is_request)
+                and task in {None, lease.task}
             )
             # What has outlasted the usual is likely to go on for a good while.
             ends = [hold - age if age < hold else age / 2 for age in ages]
-            begun = sum(n for key, n in self.begun.items() if matches(pool, key))
-            self._found_ends[pool] = sorted(ends + [hold] * begun)
-        return self._found_ends[pool]
+            begun = sum(n for uses, n in self.begun.items() if matches(pool, uses))
+            self._found_ends[pool, task] = sorted(ends + [hold] * (begun if task is None else 0))
+        return self._found_ends[pool, task]
 
     def _usual_hold(self, pool: str) -> float | None:
         """How long seats of this pool were held lately."""
@@ -157,15 +176,15 @@ class Survey:
         held = [
             row.key
             for row in self.ledger.tx.held()
-            if matches(pool, row.key) and (pool != HOST or row.machine)
+            if matches(pool, row.uses) and (pool != HOST or row.machine)
         ]
         waiting = [
             lane.key
             for lane in self.lanes.values()
-            if matches(pool, lane.key) and (pool != HOST or lane.host)
+            if matches(pool, lane.uses) and (pool != HOST or lane.host)
         ]
         tx = self.ledger.tx
-        begun = [key for key in self.begun if matches(pool, key)]
+        begun = [uses.partition(" ")[0] for uses in self.begun if matches(pool, uses)]
         return tx.usual_hold(held) or tx.usual_hold(waiting) or tx.usual_hold(begun)
 
     def near(self, skip: int) -> tuple[Order | None, dict[int, int]]:

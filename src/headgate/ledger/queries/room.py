@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from headgate.core.admission import seats
 from headgate.core.admission.pool_set import PoolSet
 from headgate.core.admission.seats import Need, Use
+from headgate.core.key_patterns import ROLE
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.pattern_overlap import covers
 from headgate.core.times import Ms
@@ -54,8 +55,8 @@ def _own(need: Need, use: Use, now: Ms) -> int | None:
 
 def _covering(pool_set: PoolSet, name: str) -> list[str]:
     """The other pools in which all work of a pool sits, too."""
-    as_key = name if "/" in name else f"{name}/*"
-    return [other for other in pool_set.names_of(as_key) if other != name and covers(other, name)]
+    used = f" {name}" if name.startswith(ROLE) else name if "/" in name else f"{name}/*"
+    return [other for other in pool_set.names_of(used) if other != name and covers(other, name)]
 
 
 def _least(name: str, own: Mapping[str, int | None], others: list[str]) -> Room:

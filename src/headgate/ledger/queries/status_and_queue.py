@@ -24,6 +24,7 @@ from headgate.core.display.snapshots import (
 from headgate.core.key_patterns import HOST
 from headgate.core.learning import control_law
 from headgate.core.quantities import FOREVER, parse_priority, show_duration
+from headgate.core.roles import role_names
 from headgate.core.times import Ms, Seconds, seconds
 from headgate.ledger.admission import admit
 from headgate.ledger.admission.admit import Request
@@ -36,6 +37,8 @@ from headgate.ledger.transaction.remote_rows import is_remote
 from headgate.ledger.transaction.rows import EventRow, Lane, LeaseRow, Ticket
 
 _ALL_LEASES = 10**9
+_NOBODY = "\0"
+"""A task that there is not: work that might come is of none so far."""
 _SOON, _USUAL, _LATE = Seconds(1.0), Seconds(5.0), Seconds(60.0)
 """When to ask again whether there is room: the soonest, as a rule, and the latest."""
 
@@ -70,6 +73,8 @@ def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
                 cooldown_ms=pool.cooldown,
                 max_hold=None if pool.max_hold is None else seconds(pool.max_hold),
                 reserve=dict(pool.reserve),
+                per_task=pool.per_task,
+                order=pool.order,
                 notice=_notice(ledger, pool, paused=paused),
                 unreadable=unreadable.words(ledger, pool.name),
                 **_learned(ledger, pool, wall),
@@ -86,7 +91,7 @@ def status(ledger: Ledger, wall: Seconds, view: str = "") -> Status:
         )
     unlimited: dict[str, int] = {}
     for row in held:
-        own = [pool for pool in pool_set.of(row.key) if pool.name != HOST or not row.key]
+        own = [pool for pool in pool_set.of(row.uses) if pool.name != HOST or not row.key]
         if all(pool.limit is None for pool in own):
             name = row.key or "(no model)"
             unlimited[name] = unlimited.get(name, 0) + row.leases
@@ -115,7 +120,7 @@ def _queued(pool_set: PoolSet, lanes: list[Lane]) -> dict[str, int]:
     """How many tickets need a seat in each place."""
     found: dict[str, int] = {}
     for lane in lanes:
-        for name in pool_set.names_of(lane.key):
+        for name in pool_set.names_of(lane.uses):
             where = place(name, lane.host)
             found[where] = found.get(where, 0) + lane.waiting
     return found
@@ -191,7 +196,13 @@ def wall_time(ledger: Ledger, at: Ms | None, wall: Seconds) -> Seconds | None:
 
 
 def capacity(
-    ledger: Ledger, key: str, cls: str = "normal", view: str = "", lender: int = 0
+    ledger: Ledger,
+    key: str,
+    cls: str = "normal",
+    view: str = "",
+    lender: int = 0,
+    *,
+    roles: str = "",
 ) -> Capacity:
     """Whether work with this key would be let in now, how much of it, and if not, when."""
     from headgate.ledger.queries import room  # `run` waits without it
@@ -203,8 +214,10 @@ def capacity(
         urgency=-parse_priority(cls),
         lender=lender,
         view=view,
+        roles=roles,
+        task=_NOBODY,
     )
-    head = admit.head_of(ledger, admit.lane_of(request), 1)
+    head = admit.head_of(ledger, admit.lane_of(ledger, request), 1)
     needs = head.needs
     queued = sum(lane.waiting for lane in admit.rivals_for(ledger, head))
     survey = Survey(ledger, [request] if queued else ())
@@ -283,6 +296,7 @@ def _waiting(ledger: Ledger, lane: Lane, ticket: Ticket, spot: Spot, wall: Secon
         since=wall - seconds(ledger.now - ticket.since),
         waited=seconds(ledger.now - ticket.arrived),
         type=JOB if lane.jobs else SLOT,
+        roles=role_names(lane.roles),
     )
 
 
@@ -307,6 +321,7 @@ def running(ledger: Ledger, lease: LeaseRow, wall: Seconds) -> Running:
         pid=lease.pid,
         borrows=lease.lender if lease.lender > 0 else None,
         type=JOB if lease.job else SLOT,
+        roles=role_names(lease.roles),
         attempts=_attempt(ledger, lease),
     )
 
@@ -338,8 +353,8 @@ def queue(
         if _fits(ledger, wanted, lane.key, ticket):
             if skip <= index < skip + most:
                 reasons = survey.reasons(ticket)
-                position = 1 + max(_passed(survey, passed, lane, one.pool) for one in reasons)
-                spot = Spot(position, reasons, survey.eta(reasons[0], position))
+                position = 1 + max(_before(survey, passed, ticket, one) for one in reasons)
+                spot = Spot(position, reasons, survey.eta(reasons[0], position, ticket.task))
                 page.append(_waiting(ledger, lane, ticket, spot, wall))
             index += 1
         passed[lane.id] += 1
@@ -354,6 +369,13 @@ def _fits(ledger: Ledger, wanted: WorkFilter, key: str, row: LeaseRow | Ticket) 
         return True
     job = ledger.tx.job(row.id) if wanted.name is not None else None
     return wanted.takes(key, row.task, job.name if job is not None else "")
+
+
+def _before(survey: Survey, passed: dict[int, int], ticket: Ticket, reason: Reason) -> int:
+    found = survey.ahead_in_turn(ticket, reason)
+    if found is not None:
+        return found
+    return _passed(survey, passed, survey.lanes[ticket.lane], reason.pool)
 
 
 def _passed(survey: Survey, passed: dict[int, int], own: Lane, pool: str) -> int:

@@ -23,7 +23,7 @@ def chain_seats(
     """Whose seats count for a family in each place: its members lend, so only the heaviest's."""
     heaviest: dict[str, LeaseRow] = {}
     for lease in members:
-        for name in names_of(lease.key):
+        for name in names_of(lease.uses):
             where = place(name, lease.machine)
             if where not in heaviest or lease.weight > heaviest[where].weight:
                 heaviest[where] = lease

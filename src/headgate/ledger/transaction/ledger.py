@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from headgate.core.admission.next_in_line import Head
+from headgate.core.admission.next_in_line import Head, last_turn
 from headgate.core.admission.pool_set import PoolSet
-from headgate.core.admission.pools import Pool, PoolRow
+from headgate.core.admission.pools import FAIR, Pool, PoolRow
 from headgate.core.admission.seats import Need, Use
 from headgate.core.key_patterns import HOST, NO_KEY, matches
 from headgate.core.learning.control_law import Learned
 from headgate.core.stored_text.stored_values import LEARNED
 from headgate.core.times import Ms
-from headgate.ledger.transaction import host_pressure, outside_use, unreadable
+from headgate.ledger.transaction import host_pressure, outside_use, task_shares, unreadable
 from headgate.ledger.transaction.families import chain_seats, has_lent
 from headgate.ledger.transaction.interface import UnreadableNote
 from headgate.ledger.transaction.line_changes import LineChanges
@@ -90,17 +90,17 @@ class Ledger:
             self._count_all(self._use)
         return self._use
 
-    def _names(self, key: str) -> Sequence[str]:
-        """The pools that seats of a key are counted in: those that only a view names, too."""
-        names = self.pool_set.names_of(key)
+    def _names(self, uses: str) -> Sequence[str]:
+        """The pools that seats of some work are counted in: those that only a view names, too."""
+        names = self.pool_set.names_of(uses)
         if not self._extra:
             return names
-        return [*names, *(name for name in self._extra if matches(name, key))]
+        return [*names, *(name for name in self._extra if matches(name, uses))]
 
     def _count(self, use: Use, names_of: Callable[[str], Iterable[str]]) -> None:
         held, by_class = use.held, use.by_class  # there may be thousands of rows
-        for machine, key, cls, seats, _ in self.tx.held():
-            for name in names_of(key):
+        for machine, key, cls, seats, _, roles in self.tx.held():
+            for name in names_of(f"{key} {roles}" if roles else key):
                 if not machine and name == HOST:  # a request: its agent sits there
                     continue
                 where = place(name, machine)
@@ -125,6 +125,8 @@ class Ledger:
         pool = self.pool_set.pools.get(name)  # as it is, whatever somebody's view makes of it
         if pool is not None:
             outside_use.fill(self, use, pool)
+            if pool.tells_tasks_apart:
+                task_shares.fill(self, use, pool)
 
     def recent_leases(self) -> list[LeaseRow]:
         """Leases that may still wait for upstream's answer, as of the last count."""
@@ -140,7 +142,7 @@ class Ledger:
             unreadable.check_view(self, view)
             extra = self.pool_set.beyond(view) - self._extra
             if extra:
-                self._count(self._use, lambda key: [name for name in extra if matches(name, key)])
+                self._count(self._use, lambda uses: [name for name in extra if matches(name, uses)])
                 self._extra |= extra
         return seen
 
@@ -153,6 +155,12 @@ class Ledger:
     def local(self, lane: Lane) -> Lane:
         """A lane as it is decided on here: jobs wait for a worker of this machine."""
         return lane if lane.machine else lane._replace(machine=self.machine, jobs=True)
+
+    def own_lane(self, lane: Lane, task: str) -> Lane:
+        """The lane for work of a task, where that matters: no task holds up another."""
+        if self.under(lane.view).tells_tasks_apart(lane.uses):
+            return lane._replace(share=task_shares.share_of(task))
+        return lane
 
     def active_lanes(self) -> list[Lane]:
         """The lanes out of which someone can be let in: jobs only if a worker is there."""
@@ -299,12 +307,12 @@ class Ledger:
             if self._extra:
                 names = {need.pool.name for need in head.needs}
                 for name in self._extra - names:
-                    if matches(name, lane.key):
+                    if matches(name, lane.uses):
                         use.take(place(name, lane.host), head.cls, head.weight)
             return
         asked = {need.place for need in head.needs}
         lent = chain_seats(self.lenders(head.lender), self._names)
-        for name in self._names(lane.key):
+        for name in self._names(lane.uses):
             where = place(name, lane.machine)
             most = lent.get(where)
             covered = most.weight if most is not None else 0
@@ -312,13 +320,16 @@ class Ledger:
                 use.take(where, head.cls, max(0, head.weight - covered))
             if most is not None and head.weight > covered:
                 use.hand_over(where, most.cls, head.cls, covered)
+                if head.task is not None and (where, most.task) in use.by_task:
+                    use.take_for(where, most.task, -covered)
+                    use.take_for(where, head.task, covered)
 
     def uncount(self, lease: LeaseRow, resting: Collection[str] = ()) -> None:
         """Take an unrelated lease that was removed off the count, if there is one already.
 
         In some of its pools its seats are not free yet, but rest.
         """
-        names = self._names(lease.key)
+        names = self._names(lease.uses)
         if lease.is_request:
             names = [name for name in names if name != HOST]
         self.changes.free(names, lease.machine, lease.weight, resting)
@@ -326,31 +337,35 @@ class Ledger:
             self._count_again()
         elif self._use is not None:
             for name in names:
-                self._use.take(place(name, lease.machine), lease.cls, -lease.weight)
+                where = place(name, lease.machine)
+                self._use.take(where, lease.cls, -lease.weight)
+                if (where, lease.task) in self._use.by_task:
+                    self._use.take_for(where, lease.task, -lease.weight)
 
     def needs(
         self,
-        key: str,
+        uses: str,
         machine: str,
         weight: int,
         *,
         lender: int = 0,
         view: str = "",
         tokens: int = 0,
+        task: str | None = None,
     ) -> tuple[tuple[Need, ...], int]:
         """The seats a piece of work must get, and the chain it would join by borrowing (or 0).
 
         Work that is started by a lease's own program borrows that lease's seats while it
         waits, and needs only what they do not cover. A request of an agent needs no seat in
-        `host`: the agent has it.
+        `host`: the agent has it. `task` is whom it is for; None if it is for nobody so far.
         """
         _ = self.use
         seen = self.under(view)
-        pools = seen.of(key)
+        pools = seen.of(uses)
         self.look_up(pools)
         if lender == WITHOUT_HOST:
             machine = _NO_MACHINE
-        plain = seen.needs.get((key, machine, weight))
+        plain = seen.needs.get((uses, machine, weight))
         if plain is None:
             plain = tuple(
                 [
@@ -359,7 +374,11 @@ class Ledger:
                     if pool.name != HOST or machine != _NO_MACHINE
                 ]
             )
-            seen.needs[key, machine, weight] = plain
+            seen.needs[uses, machine, weight] = plain
+        if task is not None and seen.tells_tasks_apart(uses):
+            plain = tuple(
+                need._replace(task=task) if need.pool.tells_tasks_apart else need for need in plain
+            )
         if not tokens and lender in (0, WITHOUT_HOST):
             return plain, 0
         covered, chain = self._lent(lender, {pool.name for pool in pools}) if lender else ({}, 0)
@@ -373,9 +392,19 @@ class Ledger:
         family = self.lenders(lender)
         if not family:
             return {}, 0
-        found = chain_seats(family, lambda key: [name for name in names if matches(name, key)])
+        found = chain_seats(family, lambda uses: [name for name in names if matches(name, uses)])
         lent = {where: most.weight for where, most in found.items()}
         return lent, family[0].chain or lender
+
+    def last_turn(self, needs: Iterable[Need]) -> Ms:
+        """When the task of some work had its last turn in any pool where tasks take turns."""
+        use = self.use
+        for need in needs:
+            if need.task is None or need.pool.order != FAIR:
+                continue
+            if (need.place, need.task) not in use.turns:
+                use.turns[need.place, need.task] = self.tx.turn(need.place, need.task)
+        return last_turn(needs, use)
 
     def lenders(self, lender: int) -> list[LeaseRow]:
         """The family whose seats a child of this lease can borrow; none if it has lent them."""

@@ -65,7 +65,7 @@ def _learning(ledger: TransactionContext, use: Use, pool: Pool) -> None:
     if it.answered and it.sure < it.limit + 1:
         use.pending[pool.name] = sum(
             [
-                lease.answer == PENDING and matches(pool.name, lease.key)
+                lease.answer == PENDING and matches(pool.name, lease.uses)
                 for lease in ledger.recent_leases()
             ]
         )
@@ -215,7 +215,7 @@ def own(ledger: TransactionContext, pool: str) -> list[Own]:
 
 def _own(pool: str, held: int, recent: list[LeaseRow], rests: list[Rest]) -> list[Own]:
     """Those in flight for long are one entry: when each of them began makes no difference."""
-    late = [Own(lease.weight, lease.granted) for lease in recent if matches(pool, lease.key)]
+    late = [Own(lease.weight, lease.granted) for lease in recent if matches(pool, lease.uses)]
     older = max(0, held - sum(item.seats for item in late))
     ended = [
         Own(rest.seats, rest.granted, rest.released, bool(rest.completed))

@@ -56,8 +56,10 @@ machine, so that nobody counts it into the pool `host` of any.
 class Lane(NamedTuple):
     """Tickets that need the same seats under the same rules.
 
-    A lane of jobs has no machine of its own: they run wherever a worker takes them. `lender` is the
-    lease whose program made them, 0 for none, or WITHOUT_HOST.
+    `roles` are those that its work carries. Where it matters whom work is for, each task has a lane
+    of its own, and `share` stands for the task. A lane of jobs has no machine of its own: they run
+    wherever a worker takes them. `lender` is the lease whose program made them, 0 for none, or
+    WITHOUT_HOST.
     """
 
     id: int
@@ -68,6 +70,13 @@ class Lane(NamedTuple):
     view: str
     waiting: int
     jobs: bool = False
+    roles: str = ""
+    share: str = ""
+
+    @property
+    def uses(self) -> str:
+        """What its work uses: its key, and its roles."""
+        return f"{self.key} {self.roles}" if self.roles else self.key
 
     @property
     def host(self) -> str:
@@ -129,6 +138,12 @@ class LeaseRow(NamedTuple):
     tokens: int = 0
     job: int = 0
     life: str = ""
+    roles: str = ""
+
+    @property
+    def uses(self) -> str:
+        """What its work uses: its key, and its roles."""
+        return f"{self.key} {self.roles}" if self.roles else self.key
 
     @property
     def is_request(self) -> bool:
@@ -142,13 +157,34 @@ class LeaseRow(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Seats held by all unrelated leases of one machine, key and class."""
+    """Seats held by all unrelated leases of one machine, key, class, and roles."""
 
     machine: str
     key: str
     cls: str
     seats: int
     leases: int
+    roles: str = ""
+
+    @property
+    def uses(self) -> str:
+        """What the work uses: its key, and its roles."""
+        return f"{self.key} {self.roles}" if self.roles else self.key
+
+
+class TaskHeld(NamedTuple):
+    """Seats held by all unrelated leases of one machine and task that use the same."""
+
+    machine: str
+    key: str
+    roles: str
+    task: str
+    seats: int
+
+    @property
+    def uses(self) -> str:
+        """What the work uses: its key, and its roles."""
+        return f"{self.key} {self.roles}" if self.roles else self.key
 
 
 class Rest(NamedTuple):
@@ -336,6 +372,27 @@ class Tx(RequestTx, TokenTx, RemoteTx, Protocol):
 
     def held(self) -> list[Held]:
         """Seats held by leases that belong to no chain, counted."""
+
+    def held_by_task(self) -> list[TaskHeld]:
+        """The same by task, as far as it is asked for."""
+
+    def roles(self, work: int) -> str:
+        """The roles that a piece of work carries."""
+
+    def set_roles(self, work: int, roles: str) -> None:
+        """Remember the roles that a piece of work carries."""
+
+    def turn(self, place: str, task: str) -> Ms:
+        """When a task had its last turn in a place where tasks take turns; 0 for never."""
+
+    def latest_turn(self, place: str) -> Ms:
+        """When any task had its last turn there."""
+
+    def set_turn(self, place: str, task: str, at: Ms) -> None:
+        """Remember that a task had its turn."""
+
+    def set_due(self, lane: int, urgency: int, due: Ms) -> None:
+        """Have a task's lane come up later than its first ticket stands: its turn was lately."""
 
     def change_lease(self, row: LeaseRow) -> None:
         """Keep a lease's member, life, chain, lender, pid, cancel, answer and tokens anew."""

@@ -13,11 +13,17 @@ SELECT last FROM sequence
 UPDATE sequence SET last = ?
 
 -- name: pool_rows
-SELECT name, "limit", cooldown, paused_until, pause_note, learned FROM pool ORDER BY name
+SELECT pool.name, "limit", cooldown, paused_until, pause_note, learned, per_task, ordering
+FROM pool LEFT JOIN pool_share AS s ON s.name = pool.name
+UNION ALL SELECT name, NULL, NULL, NULL, '', '', per_task, ordering FROM pool_share
+WHERE name NOT IN (SELECT name FROM pool) ORDER BY 1
 
 -- name: pool_changes
-SELECT seq, c.name, pool.name, "limit", cooldown, paused_until, pause_note, learned
-FROM pool_change AS c LEFT JOIN pool ON pool.name = c.name WHERE seq >= ? ORDER BY seq
+SELECT seq, c.name, coalesce(pool.name, s.name), "limit", cooldown, paused_until,
+    coalesce(pause_note, ''), coalesce(learned, ''), per_task, ordering
+FROM pool_change AS c LEFT JOIN pool ON pool.name = c.name
+    LEFT JOIN pool_share AS s ON s.name = c.name
+WHERE seq >= ? ORDER BY seq
 
 -- name: last_pool_change
 SELECT max(seq) FROM pool_change
@@ -27,6 +33,58 @@ INSERT OR REPLACE INTO pool VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: untune
 DELETE FROM pool WHERE name = ?
+
+-- name: set_pool_share
+INSERT OR REPLACE INTO pool_share VALUES (?, ?, ?)
+
+-- name: drop_pool_share
+DELETE FROM pool_share WHERE name = ?
+
+-- name: roles
+SELECT roles FROM work_role WHERE work = ?
+
+-- name: set_roles
+INSERT OR REPLACE INTO work_role VALUES (?, ?)
+
+-- name: trim_roles
+DELETE FROM work_role
+WHERE work < (SELECT work FROM work_role ORDER BY work DESC LIMIT 1 OFFSET ?)
+    AND NOT EXISTS (SELECT 1 FROM job WHERE job.id = work)
+    AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.id = work)
+    AND NOT EXISTS (SELECT 1 FROM ticket WHERE ticket.id = work)
+
+-- name: turn
+SELECT at FROM task_turn WHERE place = ? AND task = ?
+
+-- name: latest_turn
+SELECT coalesce(max(at), 0) FROM task_turn WHERE place = ?
+
+-- name: set_turn
+INSERT OR REPLACE INTO task_turn VALUES (?, ?, ?)
+
+-- name: trim_turns
+DELETE FROM task_turn WHERE at < (SELECT at FROM task_turn ORDER BY at DESC LIMIT 1 OFFSET ?)
+
+-- name: lane_due
+INSERT INTO task_lane VALUES (?, ?, ?) ON CONFLICT (lane)
+DO UPDATE SET urgency = excluded.urgency, due = excluded.due
+WHERE (excluded.urgency, excluded.due) < (urgency, due)
+
+-- name: set_due
+UPDATE task_lane SET urgency = ?, due = ? WHERE lane = ? AND (urgency, due) <> (?, ?)
+
+-- name: lanes_in_turn
+SELECT s.urgency, s.due, l.id, l.id, machine, key, cls, lender, view, waiting
+FROM task_lane AS s JOIN lane AS l ON l.id = s.lane
+WHERE (s.urgency, s.due, s.lane) > (?, ?, ?) AND (? OR machine <> '')
+ORDER BY s.urgency, s.due, s.lane LIMIT ?
+
+-- name: some_lanes_in_turn
+SELECT s.urgency, s.due, l.id, l.id, machine, key, cls, lender, view, waiting
+FROM task_lane AS s JOIN lane AS l ON l.id = s.lane
+WHERE (s.urgency, s.due, s.lane) > (?, ?, ?) AND (? OR machine <> '')
+    AND (key GLOB ? OR key GLOB ? OR key GLOB ? OR key GLOB ?)
+ORDER BY s.urgency, s.due, s.lane LIMIT ?
 
 -- name: lanes
 SELECT id, machine, key, cls, lender, view, waiting FROM lane ORDER BY id
@@ -55,6 +113,7 @@ WITH RECURSIVE found (machine) AS (
 SELECT s.urgency, s.since, s.id, l.id, machine, key, cls, lender, view, waiting
 FROM stretch AS s JOIN lane AS l ON l.id = s.lane
 WHERE (s.urgency, s.since, s.id) > (?, ?, ?) AND (? OR machine <> '')
+    AND view NOT GLOB 'headgate.task/*'
 ORDER BY s.urgency, s.since, s.id LIMIT ?
 
 -- name: some_lanes_in_order
@@ -62,10 +121,12 @@ SELECT s.urgency, s.since, s.id, l.id, machine, key, cls, lender, view, waiting
 FROM stretch AS s JOIN lane AS l ON l.id = s.lane
 WHERE (s.urgency, s.since, s.id) > (?, ?, ?) AND (? OR machine <> '')
     AND (key GLOB ? OR key GLOB ? OR key GLOB ? OR key GLOB ?)
+    AND view NOT GLOB 'headgate.task/*'
 ORDER BY s.urgency, s.since, s.id LIMIT ?
 
 -- name: lanes_apart
-SELECT id, machine, key, cls, lender, view, waiting FROM lane WHERE lender <> 0 OR view <> ''
+SELECT id, machine, key, cls, lender, view, waiting FROM lane
+WHERE lender <> 0 OR (view <> '' AND view NOT GLOB 'headgate.task/*' AND view NOT GLOB 'headgate.role/*')
 UNION ALL SELECT l.id, machine, key, cls, lender, view, waiting
 FROM ticket AS t JOIN lane AS l ON l.id = t.lane WHERE overtaken <> ''
 
@@ -161,26 +222,34 @@ INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 DELETE FROM lease WHERE id = ?
 
 -- name: take_lease
-DELETE FROM lease WHERE id = ? RETURNING *
+DELETE FROM lease WHERE id = ?
+RETURNING *, coalesce((SELECT roles FROM work_role WHERE work = lease.id), '')
 
 -- name: lease
-SELECT * FROM lease WHERE id = ?
+SELECT lease.*, coalesce(roles, '') FROM lease LEFT JOIN work_role ON work = id WHERE id = ?
 
 -- name: leases
-SELECT * FROM lease WHERE id > ? ORDER BY id LIMIT ?
+SELECT lease.*, coalesce(roles, '') FROM lease LEFT JOIN work_role ON work = id
+WHERE id > ? ORDER BY id LIMIT ?
 
 -- name: leases_of
-SELECT * FROM lease WHERE member = ? ORDER BY id
+SELECT lease.*, coalesce(roles, '') FROM lease LEFT JOIN work_role ON work = id
+WHERE member = ? ORDER BY id
 
 -- name: families
-SELECT * FROM lease WHERE chain <> 0 ORDER BY chain, id
+SELECT lease.*, coalesce(roles, '') FROM lease LEFT JOIN work_role ON work = id
+WHERE chain <> 0 ORDER BY chain, id
 
 -- name: recent
-SELECT * FROM lease WHERE granted > ?
+SELECT lease.*, coalesce(roles, '') FROM lease LEFT JOIN work_role ON work = id WHERE granted > ?
 
 -- name: held
-SELECT machine, key, cls, sum(weight), count(*), chain <> 0 AS chained FROM lease
-GROUP BY machine, key, cls, chained
+SELECT machine, key, cls, sum(weight), count(*), chain <> 0 AS chained, coalesce(roles, '') AS carried
+FROM lease LEFT JOIN work_role ON work = id GROUP BY machine, key, cls, chained, carried
+
+-- name: held_by_task
+SELECT machine, key, coalesce(roles, '') AS carried, task, sum(weight)
+FROM lease LEFT JOIN work_role ON work = id WHERE chain = 0 GROUP BY machine, key, carried, task
 
 -- name: change_lease
 REPLACE INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -333,7 +402,8 @@ INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 SELECT * FROM attempt WHERE job = ? ORDER BY number
 
 -- name: job_leases
-SELECT * FROM lease WHERE job > 0 ORDER BY id
+SELECT lease.*, coalesce(roles, '') FROM lease LEFT JOIN work_role ON work = id
+WHERE job > 0 ORDER BY id
 
 -- name: make_jobs_younger
 UPDATE job SET

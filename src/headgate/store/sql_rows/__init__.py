@@ -17,6 +17,7 @@ jobs      jobs, attempts, what comes after what
 requests  requests of agents, and how each agent is counted and watched
 tokens    tokens of those who come from elsewhere, and what they have handed in
 remote    clients on other machines
+shares    roles that work carries, and the turns of tasks
 """
 
 import time
@@ -37,12 +38,14 @@ from headgate.ledger.transaction.rows import (
     oldest_first,
 )
 from headgate.store import column_codec
+from headgate.store.lane_codec import read_lane
 from headgate.store.sql_rows.jobs import JobRows
 from headgate.store.sql_rows.leases import LeaseRows
-from headgate.store.sql_rows.line import FRONT, LineRows, read_lane
+from headgate.store.sql_rows.line import FRONT, LineRows
 from headgate.store.sql_rows.remote import RemoteRows
 from headgate.store.sql_rows.requests import RequestRows
 from headgate.store.sql_rows.session import Row, Session, Statement, Tables, firsts
+from headgate.store.sql_rows.shares import ShareRows
 from headgate.store.sql_rows.tokens import TokenRows
 
 __all__ = ["Row", "Session", "SqlRows", "Statement", "Tables"]
@@ -55,7 +58,7 @@ _MANY = 64
 """From how many members on it takes less to ask for all of them than for each."""
 
 
-class SqlRows(LineRows, LeaseRows, JobRows, RequestRows, TokenRows, RemoteRows):
+class SqlRows(LineRows, LeaseRows, JobRows, RequestRows, TokenRows, RemoteRows, ShareRows):
     """All tables, as the ledger sees them. Valid inside a transaction."""
 
     def __init__(self, tables: Tables) -> None:
@@ -118,6 +121,7 @@ class SqlRows(LineRows, LeaseRows, JobRows, RequestRows, TokenRows, RemoteRows):
                 *(("job", (id,)) for id in jobs),
                 *(("attempts", (id,)) for id in jobs),
                 *(("needed_by", (id,)) for id in jobs),
+                *(("roles", (id,)) for id in jobs),
             ]
         )
         rest = iter(answers)
@@ -150,6 +154,9 @@ class SqlRows(LineRows, LeaseRows, JobRows, RequestRows, TokenRows, RemoteRows):
             self._attempts[id] = [Attempt._make(row) for row in next(rest)]
         for id in jobs:
             self._needed_by[id] = firsts(next(rest))
+        for id in jobs:
+            rows = next(rest)
+            self._roles[id] = rows[0][0] if rows else ""
 
     def _put_off(self) -> None:
         """Ids, notes, events and the history of holds are written once per transaction."""
@@ -218,11 +225,17 @@ class SqlRows(LineRows, LeaseRows, JobRows, RequestRows, TokenRows, RemoteRows):
 
     def set_pool_row(self, row: PoolRow) -> None:
         kept = None if row.says_nothing else row
-        self._pools_written.append((row.name, self.pool_table().put(row.name, kept)))
-        if kept is None:
+        before = self.pool_table().put(row.name, kept)
+        self._pools_written.append((row.name, before))
+        *first, per_task, ordering = row
+        if PoolRow._make((*first, None, None)).says_nothing:
             self._change("untune", row.name)
         else:
-            self._change("set_pool_row", *row)
+            self._change("set_pool_row", *first)
+        if row.shares:
+            self._change("set_pool_share", row.name, per_task, ordering)
+        elif before is not None and before.shares:
+            self._change("drop_pool_share", row.name)
 
     def learn_hold(self, key: str, held: Ms) -> None:
         self._new_holds.setdefault(key, []).append(held)

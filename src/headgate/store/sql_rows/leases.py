@@ -1,11 +1,11 @@
 """Leases and resting seats: the rows that decisions are counted from."""
 
 from headgate.core.times import Ms
-from headgate.ledger.transaction.rows import Held, LeaseRow, Rest
+from headgate.ledger.transaction.rows import Held, LeaseRow, Rest, TaskHeld
 from headgate.store import column_codec
 from headgate.store.sql_rows.session import Row, Session
 
-_Group = tuple[str, str, str]
+_Group = tuple[str, str, str, str]
 
 
 class LeaseRows(Session):
@@ -59,7 +59,7 @@ class LeaseRows(Session):
             if self._chained is not None:
                 self._chained[row.id] = row
         elif self._held is not None:
-            group = (row.machine, row.key, row.cls)
+            group = (row.machine, row.key, row.cls, row.roles)
             seats, leases = self._held.get(group, (0, 0))
             self._held[group] = (seats + row.weight, leases + 1)
 
@@ -71,7 +71,7 @@ class LeaseRows(Session):
             if self._chained is not None:
                 self._chained.pop(row.id, None)
         elif self._held is not None:
-            group = (row.machine, row.key, row.cls)
+            group = (row.machine, row.key, row.cls, row.roles)
             seats, leases = self._held[group]
             if leases > 1:
                 self._held[group] = (seats - row.weight, leases - 1)
@@ -120,19 +120,22 @@ class LeaseRows(Session):
             self._keep_held(self._ask("held"))
         assert self._held is not None  # noqa: S101 - for the type checker
         return [
-            Held(machine=machine, key=key, cls=cls, seats=seats, leases=leases)
-            for (machine, key, cls), (seats, leases) in self._held.items()
+            Held(machine=machine, key=key, cls=cls, seats=seats, leases=leases, roles=roles)
+            for (machine, key, cls, roles), (seats, leases) in self._held.items()
         ]
+
+    def held_by_task(self) -> list[TaskHeld]:
+        return [TaskHeld._make(row) for row in self._ask("held_by_task")]
 
     def _keep_held(self, rows: list[Row]) -> None:
         """Remember what is held; and if nobody borrows, that there are no families."""
         self._held = {}
         borrowed = False
-        for machine, key, cls, seats, leases, chained in rows:
+        for machine, key, cls, seats, leases, chained, roles in rows:
             if chained:
                 borrowed = True
             else:
-                self._held[machine, key, cls] = (seats, leases)
+                self._held[machine, key, cls, roles] = (seats, leases)
         if not borrowed and self._chained is None:
             self._chained = {}
 

@@ -4,25 +4,16 @@ from bisect import insort
 from operator import attrgetter
 
 from headgate.core.admission.next_in_line import Order
+from headgate.core.times import Ms
 from headgate.ledger.transaction.rows import FEW_LANES, Lane, Ticket
+from headgate.store.lane_codec import Alike, alike, in_turn, read_lane
 from headgate.store.sorted_places import in_order
-from headgate.store.sql_rows.session import Row, Session, firsts
+from headgate.store.sql_rows.session import Session, firsts
 
 FRONT = 2
 """How many tickets at the front of a lane are asked for together: who is next, and who then."""
 _BEFORE_ALL = (-(2**62), -(2**62), -(2**62))
 _ORDER = attrgetter("order")
-
-
-def read_lane(row: Row) -> Lane:
-    """A row of `lane`."""
-    id, machine, key, cls, lender, view, waiting = row
-    return Lane(id=id, machine=machine, key=key, cls=cls, lender=lender, view=view, waiting=waiting)
-
-
-def _alike(lane: Lane) -> tuple[str, str, str, int, str]:
-    """What the tickets of a lane have in common."""
-    return lane.machine, lane.key, lane.cls, lane.lender, lane.view
 
 
 class LineRows(Session):
@@ -36,7 +27,7 @@ class LineRows(Session):
         self._all_lanes = False
         """Whether that is all of them."""
         self._many_lanes = False
-        self._alike: dict[tuple[str, str, str, int, str], int] = {}
+        self._alike: dict[Alike, int] = {}
         self._last_lane: int | None = None
         self._fronts: dict[int, list[Ticket]] = {}
         self._whole: set[int] = set()
@@ -58,7 +49,7 @@ class LineRows(Session):
 
     def _keep_lane(self, lane: Lane) -> Lane:
         self._lanes[lane.id] = lane
-        self._alike[_alike(lane)] = lane.id
+        self._alike[alike(lane)] = lane.id
         return lane
 
     def lanes(self) -> list[Lane]:
@@ -75,11 +66,11 @@ class LineRows(Session):
             places = [(front[0].order, lane) for front, lane in fronts if front]
             return in_order(places, after, globs, jobs=jobs)[:most]
         place, wanted = after or _BEFORE_ALL, int(jobs)
-        if globs:
-            four = (*globs, "", "", "")[:4]
-            rows = self._ask("some_lanes_in_order", *place, wanted, *four, most)
-        else:
-            rows = self._ask("lanes_in_order", *place, wanted, most)
+        some, four = ("some_", (*globs, "", "", "")[:4]) if globs else ("", ())
+        rows = self._ask(f"{some}lanes_in_order", *place, wanted, *four, most)
+        in_turn = self._ask(f"{some}lanes_in_turn", *place, wanted, *four, most)
+        if in_turn:
+            rows = sorted([*rows, *in_turn])[:most]
         return [(row[:3], self._keep_lane(read_lane(row[3:]))) for row in rows]
 
     def lanes_apart(self) -> list[Lane]:
@@ -117,17 +108,17 @@ class LineRows(Session):
 
     def lane(self, like: Lane) -> int:
         self.few_lanes()
-        alike = _alike(like)
-        found = self._alike.get(alike)
+        columns = alike(like)
+        found = self._alike.get(columns)
         if found is None and not self._all_lanes:
-            rows = self._ask("lane_like", *alike)
+            rows = self._ask("lane_like", *columns)
             found = self._keep_lane(read_lane(rows[0])).id if rows else None
         if found is None:
             found = self._next_lane()
             self._keep_lane(like._replace(id=found, waiting=0, jobs=False))
             self._fronts[found] = []
             self._whole.add(found)
-            self._change("add_lane", found, *alike)
+            self._change("add_lane", found, *columns)
         return found
 
     def _next_lane(self) -> int:
@@ -158,6 +149,11 @@ class LineRows(Session):
         ):
             insort(front, row, key=_ORDER)
         self._change("add_ticket", *row)
+        if in_turn(lane):
+            self._change("lane_due", row.lane, row.urgency, row.since)
+
+    def set_due(self, lane: int, urgency: int, due: Ms) -> None:
+        self._change("set_due", urgency, due, lane, urgency, due)
 
     def drop_ticket(self, id: int) -> Ticket | None:
         row = self.ticket(id)
@@ -169,7 +165,7 @@ class LineRows(Session):
             self._lanes[row.lane] = lane._replace(waiting=lane.waiting - 1)
         else:
             self._lanes[row.lane] = None
-            self._alike.pop(_alike(lane), None)
+            self._alike.pop(alike(lane), None)
         front = self._fronts.get(row.lane)
         if front is not None:
             self._fronts[row.lane] = [one for one in front if one.id != id]

@@ -1,0 +1,36 @@
+"""Lanes of single tasks, where it matters whom work is for.
+
+A pool may bound what one task holds (`per_task`), or have tasks take turns (`order`). Then the
+first ticket of one task must not hold up another's, so each task has a lane of its own. Whoever
+waited before a pool was told so stands in a lane with others: `sort_out` moves some at a time.
+"""
+
+from headgate.ledger.transaction.ledger import Ledger
+from headgate.ledger.transaction.rows import Lane, Ticket
+
+_AT_ONCE = 500
+"""How many tickets one transaction moves to the lanes of their tasks."""
+
+
+def sort_out(ledger: Ledger, most: int = _AT_ONCE) -> bool:
+    """Move tickets that were there before tasks were told apart to the lanes of their tasks.
+
+    Whether some are left: the first of each lane come first.
+    """
+    left = most
+    for lane in ledger.tx.lanes():
+        if lane.share or not ledger.under(lane.view).tells_tasks_apart(lane.uses):
+            continue
+        found = ledger.tx.page(lane.id, None, left + 1)
+        for ticket in found[:left]:
+            _move(ledger, lane, ticket)
+        left -= len(found)
+        if left < 0:
+            return True
+    return False
+
+
+def _move(ledger: Ledger, lane: Lane, ticket: Ticket) -> None:
+    like = ledger.own_lane(lane, ticket.task)._replace(waiting=0)
+    ledger.drop_ticket(ticket.id)
+    ledger.add_ticket(ticket._replace(lane=ledger.tx.lane(like)))
