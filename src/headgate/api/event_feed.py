@@ -34,11 +34,16 @@ class EventFeed:
         self._watchers = 0
         self._task: asyncio.Task[None] | None = None
 
-    async def watch(self, after: int | None) -> AsyncIterator[Event]:
-        """What happens after an event; from now on if none is named."""
+    async def latest(self) -> int:
+        """The last event there is; what happens from now on comes after it."""
+        found = await self._service.shared("last event", lambda gate: gate.events(most=1))
+        return found[-1].seq if found else 0
+
+    async def watch(self, after: int) -> AsyncIterator[Event]:
+        """What happens after an event."""
         self._watchers += 1
         try:
-            place = await self._begin() if after is None else after
+            place = after
             while True:
                 news = self._news
                 found = self._after(place)
@@ -59,8 +64,7 @@ class EventFeed:
 
     async def _begin(self) -> int:
         """Have somebody look, and know which event is the last."""
-        latest = await self._service.shared("last event", lambda gate: gate.events(most=1))
-        last = latest[-1].seq if latest else 0
+        last = await self.latest()
         self._look_from(last)
         return last
 

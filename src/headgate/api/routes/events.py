@@ -53,8 +53,9 @@ async def event_stream(
     kind: Annotated[list[Kind] | None, Query(max_length=100)] = None,
 ) -> Response:
     """What happens from now on, or after the event of `Last-Event-ID` or `after`, as it happens."""
-    place = after if last_event_id is None else int(last_event_id)
     feed: EventFeed = request.app.state.events
+    said = after if last_event_id is None else int(last_event_id)
+    place = await feed.latest() if said is None else said  # known before anything is answered
 
     async def wanted() -> AsyncIterator[Sent]:
         async for event in feed.watch(place):
