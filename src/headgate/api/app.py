@@ -1,5 +1,6 @@
 """All routes, put together, and what becomes of everything that goes wrong in one."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -14,7 +15,7 @@ from headgate.api import concurrency, docs_page
 from headgate.api.event_feed import EventFeed
 from headgate.api.guard import Guard
 from headgate.api.problems import Problem, problem_of
-from headgate.api.routes import ROUTERS
+from headgate.api.routes import ROUTERS, looking
 from headgate.api.service import Service
 from headgate.errors import HeadgateError
 
@@ -28,6 +29,9 @@ submit jobs can run any command as the server's user**, unless the token or the 
 restricts them to templates.
 """
 _MOST_MISTAKES = 20
+_NAME = re.compile(r"[A-Za-z0-9_]+\Z")
+"""What is a name or a number; the framework also tells of its own parts."""
+_ALL = (*ROUTERS, concurrency.router, docs_page.router)
 
 
 def make_app(service: Service) -> Guard:
@@ -61,11 +65,9 @@ def make_app(service: Service) -> Guard:
     )
     app.state.service = service
     app.state.events = EventFeed(service)
-    for router in ROUTERS:
+    for router in _ALL:
         app.include_router(router)
-    app.include_router(concurrency.router)
-    app.include_router(docs_page.router)
-    return Guard(app, service)
+    return Guard(app, service, {"/v1/status": looking.status_body})
 
 
 def _name(route: APIRoute) -> str:
@@ -86,7 +88,7 @@ async def _invalid(_: Request, error: Exception) -> Response:
     """What is wrong, and where; never what was found there, which may be secret."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
     found = [
-        {"at": "/".join(map(str, one["loc"])), "text": str(one["msg"])}
+        {"at": "/".join(filter(_NAME.match, map(str, one["loc"]))), "text": str(one["msg"])}
         for one in error.errors()[:_MOST_MISTAKES]
     ]
     if any(one["type"] == "json_invalid" for one in error.errors()):
@@ -95,7 +97,7 @@ async def _invalid(_: Request, error: Exception) -> Response:
     return Problem("invalid_request", text, exit_code=2, mistakes=found).response()
 
 
-async def _http(_: Request, error: Exception) -> Response:
+async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - as above
     if isinstance(error.__cause__, Problem):  # while the body was read
         return error.__cause__.response()
@@ -103,7 +105,15 @@ async def _http(_: Request, error: Exception) -> Response:
         case 404:
             found = Problem("not_found", "there is no such path; /v1/openapi.json lists them")
         case 405:
-            found = Problem("method_not_allowed", "see /v1/openapi.json", headers=error.headers)
+            allowed = ", ".join(sorted(_methods(request.url.path)))
+            text = f"it can be asked with {allowed}"
+            found = Problem("method_not_allowed", text, headers={"Allow": allowed})
         case _:
             found = Problem("bad_request", "the request cannot be read")
     return found.response()
+
+
+def _methods(path: str) -> set[str]:
+    """With which methods a path can be asked."""
+    routes = [route for router in _ALL for route in router.routes if isinstance(route, APIRoute)]
+    return {name for it in routes if it.path_regex.match(path) for name in it.methods or ()}

@@ -94,7 +94,10 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 _UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"model": ErrorText, "description": UNKNOWN}}
 router = new_router("concurrency")
 _ADMIN = needs(Scope.ADMIN)
-ProviderId = Annotated[str, Path(alias="providerId", examples=["umans"])]
+_PLAIN = r"^(?![Hh][Oo][Ss][Tt]$)[A-Za-z0-9][A-Za-z0-9._@+-]{0,60}$"
+ProviderId = Annotated[
+    str, Path(alias="providerId", examples=["umans"], json_schema_extra={"pattern": _PLAIN})
+]
 _Handler = Callable[..., Awaitable[Response]]
 
 

@@ -47,7 +47,7 @@ class EventFeed:
                 for event in found:
                     yield event
                     place = event.seq
-                if not found:
+                if not found and place >= self._last:  # else it happened while we looked
                     await news.wait()
         finally:
             self._watchers -= 1

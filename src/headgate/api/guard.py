@@ -12,7 +12,8 @@ import logging
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,12 +28,13 @@ from headgate.errors import HeadgateError
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Quick = Callable[[Service], Awaitable[str]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 BODY = 2 * 1024 * 1024
 LARGE_BODY = 64 * 1024 * 1024
 """How many bytes a body may have; a batch of jobs and a plan may be large."""
-LARGE = frozenset({"/v1/jobs/batch", "/v1/plan"})
+LARGE = frozenset({"/v1/batch", "/v1/plan"})
 BODY_TIME = Seconds(30)
 """Within how many seconds a body has to be there; a large one in ten times that."""
 FOR_ALL = frozenset({"/v1/health", "/v1/ready"})
@@ -47,14 +49,17 @@ _ALWAYS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),
 ]
+_NO_STORE = (b"cache-control", b"no-store")
 _log = logging.getLogger("headgate.requests")
 
 
 class Guard:
     """The app that stands before the app."""
 
-    def __init__(self, app: App, service: Service) -> None:
+    def __init__(self, app: App, service: Service, often: Mapping[str, Quick]) -> None:
         self._app = app
+        self._often = often
+        """What is asked so often that it does not go through the framework: it needs READ."""
         self._service = service
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -69,6 +74,8 @@ class Guard:
                 await request.check()
                 if request.is_preflight:
                     await _preflight(guarded)
+                elif request.path in self._often and scope["method"] == "GET":
+                    await _plain(guarded, await self._often[request.path](self._service))
                 else:
                     await self._app(scope, _Body(receive, request).receive, guarded.send)
             except HeadgateError as error:  # of what the guard itself asks the store
@@ -116,7 +123,6 @@ class _Request:
     async def check(self) -> None:
         """Raise a Problem unless it may go on."""
         settings = self._service.settings
-        self._check_path()
         self._check_host(settings)
         self._check_origin(settings)
         if self.is_preflight:
@@ -135,14 +141,9 @@ class _Request:
             raise Problem("bad_request", f"there is more than one header {name.decode()}")
         return found[0].decode("latin-1") if found else None
 
-    def _check_path(self) -> None:
-        path = self.path
-        if not path.startswith("/") or not path.isprintable() or "\ufffd" in path:
-            raise Problem("bad_request", "the path has something in it that no path has here")
-
     def _check_host(self, settings: ServerSettings) -> None:
         host = self.one(b"host")
-        if not host or not _is_ours(host, settings):
+        if not host or not _is_ours(host, settings.hosts):
             raise Problem(
                 "bad_host",
                 "expected an address, localhost, or a name that [server] hosts lists",
@@ -231,7 +232,8 @@ def _no_token(code: str, detail: str) -> Problem:
     return Problem(code, detail, exit_code=125, headers={"WWW-Authenticate": "Bearer"})
 
 
-def _is_ours(host: str, settings: ServerSettings) -> bool:
+@lru_cache(maxsize=256)
+def _is_ours(host: str, names: tuple[str, ...]) -> bool:
     """Whether a Host is an address, which nobody can have lead elsewhere, or a name of ours."""
     try:
         parts = urlsplit(f"//{host}")
@@ -240,7 +242,7 @@ def _is_ours(host: str, settings: ServerSettings) -> bool:
         return False
     if parts.path or parts.query or parts.fragment or "@" in host or not name:
         return False
-    if name == "localhost" or name in settings.hosts:
+    if name == "localhost" or name in names:
         return True
     try:
         ipaddress.ip_address(name)
@@ -296,10 +298,10 @@ class _Sender:
         if message["type"] == "http.response.start":
             self.started = True
             self.status = message["status"]
-            headers = [*message.get("headers", ()), *_ALWAYS]
-            headers.append((b"x-request-id", self._request.id.encode()))
-            if not any(name == b"cache-control" for name, _ in headers):
-                headers.append((b"cache-control", b"no-store"))
+            said = message.get("headers", ())
+            headers = [*said, *_ALWAYS, (b"x-request-id", self._request.id.encode())]
+            if not any(name == b"cache-control" for name, _ in said):
+                headers.append(_NO_STORE)
             if self._request.unread:  # nobody reads the rest, so it must not come
                 headers.append((b"connection", b"close"))
             if self._request.origin:
@@ -308,6 +310,17 @@ class _Sender:
                 headers.append((b"vary", b"origin"))
             message = {**message, "headers": headers}
         await self._send(message)
+
+
+async def _plain(sender: _Sender, body: str) -> None:
+    """Answer JSON."""
+    data = body.encode()
+    headers = [
+        (b"content-length", b"%d" % len(data)),
+        (b"content-type", b"application/json"),
+    ]
+    await sender.send({"type": "http.response.start", "status": 200, "headers": headers})
+    await sender.send({"type": "http.response.body", "body": data})
 
 
 async def _preflight(sender: _Sender) -> None:

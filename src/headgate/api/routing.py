@@ -18,14 +18,15 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from headgate.api.problems import MEDIA_TYPE, Problem
+from headgate.api.problems import Problem
 from headgate.api.schemas import ProblemDetails
 from headgate.api.service import Service
 from headgate.core.display.json_shapes import Json, encode
 from headgate.core.named_tuple import NamedTuple
-from headgate.core.server_settings import Scope
+from headgate.core.server_settings import Scope, ServerSettings
 
 SCOPE = "x-headgate-scope"
+ANY_COMMAND = "x-headgate-not-for-templates"
 
 
 class Caller(NamedTuple):
@@ -45,9 +46,16 @@ class Caller(NamedTuple):
         return self.name == "owner"
 
 
-def needs(scope: Scope) -> dict[str, Any]:
-    """What a route says about who may use it."""
-    return {SCOPE: scope.value}
+def needs(scope: Scope, *, any_command: bool = False) -> dict[str, Any]:
+    """What a route says about who may use it; `any_command`: nobody who is bound to templates."""
+    return {SCOPE: scope.value} | ({ANY_COMMAND: True} if any_command else {})
+
+
+def is_bound(caller: Caller, settings: ServerSettings) -> bool:
+    """Whether somebody can make jobs of templates only, and touch no others."""
+    if caller.owner or not caller.scope.covers(Scope.SUBMIT):
+        return False
+    return settings.only_templates or bool(caller.templates)
 
 
 class ScopedRoute(APIRoute):
@@ -59,6 +67,7 @@ class ScopedRoute(APIRoute):
         said = (self.openapi_extra or {}).get(SCOPE)
         usual = Scope.READ if self.methods == {"GET"} else Scope.ADMIN
         wanted = Scope(said) if said else usual
+        any_command = (self.openapi_extra or {}).get(ANY_COMMAND, False)
 
         async def guarded(request: Request) -> Response:
             caller = caller_of(request)
@@ -69,21 +78,29 @@ class ScopedRoute(APIRoute):
                     f"headgate token create --scope {wanted.value}",
                     exit_code=125,
                 )
+            if any_command and is_bound(caller, service_of(request).settings):
+                text = "who can make jobs of templates only can do nothing to those of others"
+                raise Problem("only_templates", text, exit_code=125)
             return await handle(request)
 
         return guarded
 
 
 _EVERYWHERE: dict[int | str, dict[str, Any]] = {
-    status: {"description": text, "content": {MEDIA_TYPE: {}}, "model": ProblemDetails}
+    status: {"description": text, "model": ProblemDetails}
     for status, text in {
         400: "The request makes no sense",
         401: "A token is needed",
         403: "The caller may not do this",
+        409: "It cannot be done as things are",
         408: "The request took too long to arrive",
         413: "The body is too large",
+        415: "The body has to be application/json",
         422: "Something in the request is not as it has to be",
+        431: "The head of the request is too large",
+        500: "A mistake in headgate, or in its configuration",
         503: "The server is being stopped, or the store does not answer",
+        507: "The store's disk is full",
     }.items()
 }
 NOT_FOUND: dict[int | str, dict[str, Any]] = {

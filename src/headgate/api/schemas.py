@@ -6,13 +6,14 @@ schemathesis what is answered.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from headgate.core.jobs.states import Word
 
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 """ISO 8601 in UTC, to the millisecond."""
-MOST_ID = 999_999_999_999_999_999
+MOST_ID = 2**53 - 1
+"""What every reader of JSON takes as it is."""
 Id = Annotated[int, Field(ge=1, le=MOST_ID)]
 
 
@@ -28,10 +29,30 @@ class Document(Shape):
     schema_: Annotated[Literal[1], Field(alias="schema")]
 
 
-class Asked(BaseModel):
-    """An object that is asked for: all of its names mean something, none is converted."""
+def _whole(value: object) -> object:
+    """JSON knows no difference between 1 and 1.0."""
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+
+class Said(BaseModel):
+    """An object that is asked for, none of whose values is converted."""
+
+    model_config = ConfigDict(strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers(cls, said: object) -> object:
+        if not isinstance(said, dict):
+            return said
+        return {name: _whole(value) for name, value in said.items()}
+
+
+class Asked(Said):
+    """One all of whose names mean something."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class ProblemDetails(Shape):
@@ -91,6 +112,7 @@ class WorkShape(Shape):
     in_flight: int | None
     oldest_request: Time | None
     session: str | None
+    given_session: bool | None
     parks: int | None
 
 

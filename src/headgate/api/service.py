@@ -20,6 +20,16 @@ _QUICK, _PATIENT = 8, 64
 _FOLLOW = Seconds(1)
 
 
+class _Look:
+    """One look that many wait for; none of them can end it."""
+
+    def __init__(self) -> None:
+        self.done = asyncio.Event()
+        self.result: Any = None
+        self.error: Exception | None = None
+        self.task: asyncio.Task[None] | None = None
+
+
 class Service:
     """One gate, for many requests."""
 
@@ -31,8 +41,8 @@ class Service:
         """Limits that were set while the store could not be written."""
         self._quick = ThreadPoolExecutor(_QUICK, "headgate-ask")
         self._patient = ThreadPoolExecutor(_PATIENT, "headgate-wait")
-        self._running: dict[str, asyncio.Task[Any]] = {}
-        self._next: dict[str, asyncio.Task[Any]] = {}
+        self._running: dict[str, _Look] = {}
+        self._next: dict[str, _Look] = {}
 
     @property
     def settings(self) -> ServerSettings:
@@ -49,26 +59,30 @@ class Service:
 
     async def shared(self, name: str, do: Callable[[Gate], T]) -> T:
         """Ask what others ask at the same time, too; never something from before it was asked."""
-        task = self._next.get(name)
-        if task is None:
-            before = self._running.get(name)
-            task = asyncio.create_task(self._in_turn(name, before, do))
-            self._next[name] = task
-        found: T = await asyncio.shield(task)
+        look = self._next.get(name)
+        if look is None:
+            look = self._next[name] = _Look()
+            look.task = asyncio.create_task(self._in_turn(name, look, do))
+        await look.done.wait()
+        if look.error is not None:
+            raise look.error
+        found: T = look.result
         return found
 
-    async def _in_turn(
-        self, name: str, before: "asyncio.Task[Any] | None", do: Callable[[Gate], T]
-    ) -> T:
+    async def _in_turn(self, name: str, look: "_Look", do: Callable[[Gate], object]) -> None:
+        before = self._running.get(name)
         if before is not None:
-            await asyncio.wait([before])
-        task = self._next.pop(name)
-        self._running[name] = task
+            await before.done.wait()
+        del self._next[name]
+        self._running[name] = look
         try:
-            return await self.ask(do)
+            look.result = await self.ask(do)
+        except Exception as error:  # noqa: BLE001 - it is raised again wherever it is waited for
+            look.error = error
         finally:
-            if self._running.get(name) is task:
+            if self._running.get(name) is look:
                 del self._running[name]
+            look.done.set()
 
     async def follow_configuration(self) -> None:
         """Have the configuration looked at, also while nobody asks anything."""

@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 
 from headgate.cli.shared.open_gate import open_gate, say
 from headgate.core.server_settings import LISTEN
-from headgate.errors import UsageError
+from headgate.errors import HeadgateError, UsageError
 
 _LACK = (
     "the server needs more packages: {lack} is missing. Install them with: "
@@ -39,6 +39,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Answer until Ctrl-C or SIGTERM."""
+    from headgate.gate.liveness.shed_marks import shed_marks
+
+    shed_marks()
     try:
         from headgate.api.serve import ServeOptions, serve
     except ModuleNotFoundError as error:
@@ -54,13 +57,21 @@ def run(args: Namespace) -> int:
         parent_fd=_descriptor(args.parent_fd),
     )
 
+    beside = options.parent_fd >= 0
+
     def ready(url: str) -> None:
         sys.stdout.write(f"{url}\n")
         sys.stdout.flush()
-        say("the server is up and stays in the foreground; Ctrl-C ends it, all else goes on")
+        more = "" if beside else "; it stays in the foreground, Ctrl-C ends it, all else goes on"
+        say(f"the server answers at {url}{more}")
 
-    with open_gate(args) as gate:
-        serve(gate, options, ready)
+    try:
+        with open_gate(args) as gate:
+            serve(gate, options, ready)
+    except HeadgateError as error:
+        if not beside:
+            raise
+        raise type(error)(f"{error}\n(headgate up goes on without a server)") from None
     return 0
 
 

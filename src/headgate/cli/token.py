@@ -14,8 +14,8 @@ from headgate.gate.tokens import TokenStatus
 _TABLE = (("id", ""), ("name", "name"), ("scope", ""), ("templates", "shrinks?"), ("made", ""))
 _MAY = {
     Scope.READ: "see everything: commands are not shown, but keys, tasks, names and output are",
-    Scope.SUBMIT: "see everything, take seats and submit jobs",
-    Scope.ADMIN: "do everything: submit jobs, cancel any work, set limits",
+    Scope.SUBMIT: "see everything, take seats, submit jobs, and cancel any work",
+    Scope.ADMIN: "do everything: that, and set limits",
 }
 
 

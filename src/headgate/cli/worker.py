@@ -3,6 +3,7 @@
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from contextlib import suppress
 
 from headgate.cli.shared.open_gate import say, wants_only_new
@@ -35,7 +36,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing about jobs")
 
 
-def run(args: Namespace) -> int:
+def run(args: Namespace, before_anew: Callable[[], None] | None = None) -> int:
     """Work."""
     from headgate.gate.liveness.shed_marks import shed_marks
 
@@ -61,6 +62,8 @@ def run(args: Namespace) -> int:
     )
     left = worker.run()
     if worker.begin_anew:
+        if before_anew is not None:
+            before_anew()
         sys.stdout.flush()
         os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - ourselves, without threads
     if left:

@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from headgate.api.problems import Problem
 from headgate.api.routes.parameters import Duration, Key, Line, Priority, SomeLine, Weight, Word
-from headgate.api.routing import Caller
+from headgate.api.routing import Caller, is_bound
 from headgate.api.schemas import Asked, Id
 from headgate.core.agents.meters import METERS
 from headgate.core.server_settings import ServerSettings, Template
@@ -75,17 +75,11 @@ class JobSaid(Asked):
         bool, Field(description="Refuse a folder or a program that is not there.")
     ] = True
 
-    @model_validator(mode="after")
-    def _one_of_both(self) -> "JobSaid":
-        if (self.command is None) == (self.template is None):
-            raise ValueError("give either a command or a template")
-        if self.command is not None and not self.command[0]:
-            raise ValueError("the program has no name")
-        return self
-
     def fields(self, settings: ServerSettings, caller: Caller) -> dict[str, Any]:
         """As `work/job_fields` reads it; raises a Problem for what its caller may not say."""
         said = self.model_dump(exclude_unset=True, exclude_none=True)
+        if (self.command is None) == (self.template is None):
+            raise Problem("refused", "give either a command or a template", exit_code=2)
         _check_may(caller, settings, set(said), self.template)
         for name in ("template", "arguments", "check_command"):
             said.pop(name, None)
@@ -105,8 +99,7 @@ class JobSaid(Asked):
 def _check_may(
     caller: Caller, settings: ServerSettings, said: set[str], template: str | None
 ) -> None:
-    bound = not caller.owner and (settings.only_templates or caller.templates)
-    if not bound:
+    if not is_bound(caller, settings):
         return
     if template is None:
         names = ", ".join(caller.templates or settings.templates) or "none is configured"

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Request
-from pydantic import Field, model_validator
+from pydantic import Field
 from starlette.responses import Response
 
 from headgate.api.once import IdempotencyKey, once
@@ -15,6 +15,7 @@ from headgate.api.routes.looking import history
 from headgate.api.routes.parameters import Duration, JobId, Pattern, Priority, Size, SomeLine
 from headgate.api.routing import CONFLICT, NOT_FOUND, Gated, Who, answer, needs, new_router
 from headgate.api.schemas import (
+    MOST_ID,
     Asked,
     HistoryDocument,
     Id,
@@ -42,7 +43,8 @@ from headgate.work import job_fields
 from headgate.work.check_command import check
 
 router = new_router("jobs")
-_SUBMIT, _ADMIN = needs(Scope.SUBMIT), needs(Scope.ADMIN)
+_SUBMIT = needs(Scope.SUBMIT)
+_CHANGE = needs(Scope.SUBMIT, any_command=True)
 _LOOK = Seconds(0.25)
 _WAIT = 60
 _MOST = 10_000
@@ -75,12 +77,6 @@ class CancelSaid(Asked):
     model: Pattern | None = None
     grace: Duration | None = None
 
-    @model_validator(mode="after")
-    def _ids_or_filter(self) -> "CancelSaid":
-        if self.ids is not None and any((self.task, self.name, self.model)):
-            raise ValueError("give ids, or task, name and model; not both")
-        return self
-
 
 class MoveSaid(Asked):
     """To where: before all others of its priority, or to another priority."""
@@ -89,11 +85,19 @@ class MoveSaid(Asked):
     priority: Priority | None = None
 
 
+_ITS_ID = {"parameters": {"id": "$response.body#/id"}}
+_LINKED = ("show", "wait", "log", "cancel", "hold", "release", "retry", "move", "work")
+_SUBMITTED: dict[int | str, dict[str, Any]] = {
+    201: {"links": {name: {"operationId": name, **_ITS_ID} for name in _LINKED}},
+    **CONFLICT,
+}
+
+
 @router.post(
     "/v1/jobs",
     status_code=201,
     response_model=WorkDocument,
-    responses=CONFLICT,
+    responses=_SUBMITTED,
     openapi_extra=_SUBMIT,
 )
 async def submit(
@@ -115,7 +119,7 @@ async def submit(
 
 
 @router.post(
-    "/v1/jobs/batch",
+    "/v1/batch",
     status_code=201,
     response_model=JobsDocument,
     responses=CONFLICT,
@@ -160,7 +164,9 @@ async def list_jobs(
     task: Annotated[SomeLine | None, Query()] = None,
     name: Annotated[SomeLine | None, Query()] = None,
     model: Annotated[Pattern | None, Query()] = None,
-    after: Annotated[Id | None, Query(description="The `next` of the page before.")] = None,
+    after: Annotated[
+        int, Query(ge=0, le=MOST_ID, description="The `next` of the page before.")
+    ] = 0,
     size: Size = 100,
 ) -> Response:
     """Jobs by id: one page of those that are so. A page may be short and not the last.
@@ -170,7 +176,7 @@ async def list_jobs(
     states = tuple(map(Word, dict.fromkeys(state))) if state else tuple(Word)
     wanted = WorkFilter(task=task, name=name, model=model and parse_pattern(model))
     jobs, following = await service.ask(
-        lambda gate: gate.jobs.page(states, after=after or 0, most=size, wanted=wanted)
+        lambda gate: gate.jobs.page(states, after=after, most=size, wanted=wanted)
     )
     return answer(_listed(jobs, following or None))
 
@@ -230,7 +236,7 @@ async def wait(
     "/v1/jobs/{id}/cancel",
     response_model=OutcomeDocument,
     responses={**NOT_FOUND, **CONFLICT},
-    openapi_extra=_ADMIN,
+    openapi_extra=_CHANGE,
 )
 async def cancel(id: JobId, body: GraceSaid, service: Gated) -> Response:
     """End a job, or any other work, in any state; answers when it has ended."""
@@ -247,10 +253,15 @@ async def cancel(id: JobId, body: GraceSaid, service: Gated) -> Response:
     return answer(found)
 
 
-@router.post("/v1/cancel", response_model=OutcomesDocument, openapi_extra=_ADMIN)
+@router.post(
+    "/v1/cancel", response_model=OutcomesDocument, responses=CONFLICT, openapi_extra=_CHANGE
+)
 async def cancel_many(body: CancelSaid, service: Gated) -> Response:
     """End many pieces of work side by side; answers when all of it has ended."""
     key = body.model and parse_pattern(body.model)
+    if body.ids is not None and any((body.task, body.name, body.model)):
+        text = "give ids, or task, name and model; not both"
+        raise Problem("refused", text, exit_code=2)
 
     def do(gate: Gate) -> list[Json]:
         found = gate.cancel_all(body.ids, task=body.task, name=body.name, key=key, grace=body.grace)
@@ -283,7 +294,7 @@ _CHANGES = {**NOT_FOUND, **CONFLICT}
 
 
 @router.post(
-    "/v1/jobs/{id}/hold", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_ADMIN
+    "/v1/jobs/{id}/hold", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_CHANGE
 )
 async def hold(id: JobId, service: Gated) -> Response:
     """Take a waiting job out of the line until it is let go."""
@@ -291,7 +302,7 @@ async def hold(id: JobId, service: Gated) -> Response:
 
 
 @router.post(
-    "/v1/jobs/{id}/release", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_ADMIN
+    "/v1/jobs/{id}/release", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_CHANGE
 )
 async def release(id: JobId, service: Gated) -> Response:
     """Let a held job into the line."""
@@ -299,7 +310,7 @@ async def release(id: JobId, service: Gated) -> Response:
 
 
 @router.post(
-    "/v1/jobs/{id}/retry", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_ADMIN
+    "/v1/jobs/{id}/retry", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_CHANGE
 )
 async def retry(id: JobId, service: Gated) -> Response:
     """Put a job that has ended into the line again."""
@@ -307,7 +318,7 @@ async def retry(id: JobId, service: Gated) -> Response:
 
 
 @router.post(
-    "/v1/jobs/{id}/move", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_ADMIN
+    "/v1/jobs/{id}/move", response_model=WorkDocument, responses=_CHANGES, openapi_extra=_CHANGE
 )
 async def move(id: JobId, body: MoveSaid, service: Gated) -> Response:
     """Give a waiting job another place in the line."""

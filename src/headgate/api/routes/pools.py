@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from headgate.api.problems import Problem
 from headgate.api.routes.parameters import Duration, Line, PoolName
-from headgate.api.routing import NOT_FOUND, Gated, answer, needs, new_router
+from headgate.api.routing import CONFLICT, NOT_FOUND, Gated, answer, needs, new_router
 from headgate.api.schemas import (
     Asked,
     LimitsDocument,
@@ -88,7 +88,12 @@ async def limit(pool: PoolName, service: Gated) -> Response:
     return answer(json_shapes.document(json_shapes.settings(found)))
 
 
-@router.put("/v1/limits/{pool:path}", response_model=PoolDocument, openapi_extra=_ADMIN)
+@router.put(
+    "/v1/limits/{pool:path}",
+    response_model=PoolDocument,
+    responses=CONFLICT,
+    openapi_extra=_ADMIN,
+)
 async def set_limit(pool: PoolName, body: Limit, service: Gated) -> Response:
     """Set a limit: kept, and live at once everywhere. A learned reduction is forgotten."""
     if body.limit == "learn" and parse_pattern(pool) == "host":
@@ -156,8 +161,8 @@ async def resume(pool: PoolName, service: Gated) -> Response:
 @router.post(
     "/v1/signals/{pool:path}",
     response_model=PoolDocument,
-    openapi_extra=_ADMIN,
-    responses=NOT_FOUND,
+    openapi_extra=needs(Scope.SUBMIT, any_command=True),
+    responses={**NOT_FOUND, **CONFLICT},
 )
 async def signal(pool: PoolName, body: SignalSaid, service: Gated) -> Response:
     """Tell a pool what upstream said: a refusal pauses it, one for concurrency lowers its limit.
