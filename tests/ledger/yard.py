@@ -10,8 +10,9 @@ from headgate.ledger import job_timers
 from headgate.ledger.jobs import lifecycle
 from headgate.ledger.jobs.lifecycle import Draft
 from headgate.ledger.queries import job_queries
+from headgate.ledger.transaction.job_rows import Attempt
 from headgate.ledger.transaction.ledger import Ledger
-from headgate.ledger.transaction.rows import Attempt, Member
+from headgate.ledger.transaction.rows import Member
 from tests.ledger.test_cases import World
 
 WELL = End(AttemptOutcome.DONE, "exit", "exit 0", "0:0")

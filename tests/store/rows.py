@@ -9,9 +9,9 @@ from headgate.core.admission.pools import PoolRow
 from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
+from headgate.ledger.transaction.job_rows import Attempt
 from headgate.ledger.transaction.request_rows import RequestRow
 from headgate.ledger.transaction.rows import (
-    Attempt,
     EventRow,
     Lane,
     LeaseRow,

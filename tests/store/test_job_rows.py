@@ -12,7 +12,8 @@ from headgate.core.admission.next_in_line import Order
 from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import State, Word
 from headgate.core.times import Ms
-from headgate.ledger.transaction.rows import Attempt, Member, Tx
+from headgate.ledger.transaction.job_rows import Attempt
+from headgate.ledger.transaction.rows import Member, Tx
 from headgate.store import Store, open_store
 from tests.store.far import FarStore
 from tests.store.rows import attempt, changed, job, lane, lease, ticket

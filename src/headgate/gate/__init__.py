@@ -24,6 +24,8 @@ notification_feed  events on their way to those who want to be told of them
 project_here       the project that work is started in
 views              what a gate shows, and changes nothing
 pool_settings      what people set of pools
+known_agents       what is known about the programs that are started
+upstream_reports   what is told of upstream, and of requests
 gate               the face for programs
 """
 

@@ -32,42 +32,35 @@ from headgate.core.quantities import (
     shown,
 )
 from headgate.core.roles import parse_roles
-from headgate.core.times import Ms, Seconds, seconds
-from headgate.errors import ConfigError, HeadgateError, UsageError
+from headgate.core.times import Seconds, seconds
+from headgate.errors import HeadgateError, UsageError
 from headgate.gate.lease import Lease
 from headgate.gate.live_settings import Settings, Source
-from headgate.gate.pool_settings import PoolSettings
 from headgate.gate.process_runtime import Runtime
 from headgate.gate.project_here import project_here
 from headgate.gate.slot import Slot
 from headgate.gate.transactions.operation import Operation
+from headgate.gate.upstream_reports import UpstreamReports
 from headgate.ledger.admission.admit import Request
-from headgate.ledger.learning import apply_signals, rate_charges, upstream_state
+from headgate.ledger.learning import apply_signals
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import WITHOUT_HOST
 from headgate.store import Store, default_url, open_store
 
 if TYPE_CHECKING:
-    from headgate.config.project import Project
-    from headgate.core.agents.find_profile import Profile
-    from headgate.core.agents.meters import AskedMeter, MeterChoice
-    from headgate.core.agents.run_limits import JobPolicy
-    from headgate.core.answers.answer_rules import Rule
-    from headgate.core.answers.retry_after import RateHeaders
     from headgate.core.server_settings import ServerSettings
     from headgate.gate.notification_feed import NotificationFeed
     from headgate.gate.remote_clients import RemoteClients
     from headgate.gate.submit_jobs import Jobs
     from headgate.gate.tokens import Tokens
     from headgate.gate.worker_jobs import WorkerJobs
-    from headgate.ledger.transaction.request_rows import RequestRow, RequestSums
 
 
 _REMOTE = "headgate.remote.gate"
 """Whose gates are gates, too: it is not known here, only where it is."""
 
 
-class Gate(PoolSettings):
+class Gate(UpstreamReports):
     """An open gate: asks for seats, holds them, tells what is going on. Any thread may use it."""
 
     def __init__(
@@ -80,8 +73,6 @@ class Gate(PoolSettings):
     ) -> None:
         settings = Settings(config or configuration.Watched(None), view, usage)
         super().__init__(Runtime(store, settings), settings, view)
-        self.project: Project | None = None
-        """The project that this gate was opened in, if that has a file of its own."""
         self._remote_clients: RemoteClients | None = None
 
     @classmethod
@@ -214,57 +205,6 @@ class Gate(PoolSettings):
             lambda ledger: apply_signals.report(ledger, told, pool=name, lease=lease)
         )
 
-    def tell(self, signal: Signal, *, lease: int = 0, key: str = NO_KEY) -> None:
-        """Have the pools of a lease, or of a key, learn what upstream said; does not wait."""
-        self._transactor.tell(
-            lambda ledger: apply_signals.report(ledger, signal, lease=lease, key=key)
-        )
-
-    def correct_rates(self, lease: int, left: "RateHeaders") -> None:
-        """Have the rates of a lease's pools follow what upstream says is left; does not wait."""
-        self._transactor.tell(lambda ledger: rate_charges.correct(ledger, lease, left))
-
-    def warn_of_quota(self, key: str, text: str, *, resets_in: Ms | None, account: bool) -> None:
-        """Have it known that a quota of a key, or of its account, is nearly gone; does not wait."""
-        self._transactor.tell(
-            lambda ledger: upstream_state.warn(
-                ledger, key, text, resets_in=resets_in, account=account
-            )
-        )
-
-    def end_quota_warning(self, key: str) -> None:
-        """Have it known that there is enough of every quota again; does not wait."""
-        self._transactor.tell(lambda ledger: upstream_state.end_warning(ledger, key))
-
-    def keep_meter(self, work: int, choice: "MeterChoice") -> None:
-        """Remember how the work of an agent is counted and watched, and why; does not wait."""
-        said = (choice.meter.value, choice.why, choice.hint)
-        self._transactor.tell(lambda ledger: ledger.tx.keep_meter(work, *said))
-
-    def record_requests(
-        self,
-        work: int,
-        ended: "Sequence[RequestRow]",
-        in_flight: int,
-        oldest: Ms,
-        *,
-        more: "RequestSums | None" = None,
-    ) -> None:
-        """Keep what is known of an agent's requests, and how many are on their way; does not wait.
-
-        Each call is a transaction, so whoever sees many requests tells of many at once. `more` is
-        what others come to that have ended.
-        """
-
-        def do(ledger: Ledger) -> None:
-            if more is not None:
-                ledger.tx.add_requests(work, ended, more)
-            elif ended:
-                ledger.tx.add_requests(work, ended)
-            ledger.tx.set_in_flight(work, in_flight, oldest)
-
-        self._transactor.tell(do)
-
     def cancel(self, id: int, *, grace: float | None = None) -> str:
         """End a piece of work in any state; tells what became of it. Waits until it is so.
 
@@ -369,89 +309,6 @@ class Gate(PoolSettings):
     def store_id(self) -> str:
         """The name that the store got when it was made."""
         return self._runtime.uid()
-
-    @property
-    def job_policy(self) -> "JobPolicy":
-        """How jobs are watched, and for how long they wait and are kept."""
-        return self._settings.config.jobs
-
-    def profiles(self) -> "tuple[Profile, ...]":
-        """The kinds of agents that are known, the configuration's own first."""
-        from headgate.config.profiles import all_profiles
-
-        return all_profiles(self._config_here())
-
-    def silence_hint(self, argv: Sequence[str]) -> str:
-        """How to make the agent of a command talk that prints nothing while it works; or empty."""
-        from headgate.core.agents.silence_hint import silence_hint
-
-        return silence_hint(self.profile_of(argv), argv)
-
-    def profile_of(self, argv: Sequence[str]) -> "Profile":
-        """What kind of agent a command starts; one without a name if none that is known."""
-        from headgate.config.profiles import profile_of
-
-        return profile_of(self._config_here(), argv)
-
-    def enter_project(self, folder: str) -> None:
-        """Know the programs of the project that a folder is in, as those who start work there do.
-
-        One that cannot be read, or is not trusted, names none.
-        """
-        try:
-            self.project = project_here(folder)
-        except ConfigError:
-            self.project = None
-
-    def _config_here(self) -> "configuration.Config":
-        """The configuration, with the programs that only this project knows."""
-        config = self._settings.config
-        if self.project is None or not self.project.profiles:
-            return config
-        from headgate.config.project import lay_under
-
-        return lay_under(config, self.project.profiles)
-
-    def key_of(self, argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
-        """What a command uses, where its own words or its environment tell."""
-        profile = self.profile_of(argv)
-        if not profile.name:
-            return None
-        from headgate.core.agents import find_profile
-
-        return find_profile.key(profile, argv, environment)
-
-    def meter_of(self, key: str | None) -> "AskedMeter | None":
-        """How the configuration says that agents with this key are counted and watched."""
-        from headgate.core.agents.meters import AskedMeter, Meter
-        from headgate.core.key_patterns import matches, specificity
-
-        config = self._settings.config
-        said = [
-            (name, pool.meter)
-            for name, pool in config.pools.items()
-            if pool.meter and key and matches(name, key)
-        ]
-        if said:
-            name, meter = max(said, key=lambda one: (specificity(one[0]), one[0]))
-            return AskedMeter(Meter(meter), f'[pools."{name}"]')
-        if config.defaults.meter:
-            return AskedMeter(Meter(config.defaults.meter), "[defaults]")
-        return None
-
-    def queue_timeout_of(self, key: str) -> Seconds | None:
-        """For how long the configuration lets a request with this key wait; None if for ever."""
-        from headgate.core.key_patterns import matches
-
-        config = self._settings.config
-        said = [pool.queue_timeout for name, pool in config.pools.items() if matches(name, key)]
-        known = [one for one in said if one is not None]
-        found = min(known) if known else config.defaults.queue_timeout
-        return None if found is None else seconds(found)
-
-    def rules(self) -> "tuple[Rule, ...]":
-        """How to read what upstream answers."""
-        return self._settings.rules()
 
     @property
     def wire_folder(self) -> Path | None:

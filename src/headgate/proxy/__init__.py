@@ -15,6 +15,7 @@ upstream           one connection to upstream: its answers
 pool               connections to upstream: opened, kept, used again
 connect_socket     a connected socket, whichever of a host's addresses answers
 through_proxy      CONNECT through an outbound proxy
+tls_client         TLS with upstream, whose last words are read even if sending has failed
 open_tls           TLS as a server, inside a CONNECT
 splice             raw bytes both ways
 heads              heads of messages, and how they are written out again

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import Place, Word
 from headgate.core.times import NO_TIME, Ms
-from headgate.ledger.transaction.rows import Attempt
+from headgate.ledger.transaction.job_rows import Attempt
 
 K = TypeVar("K")
 V = TypeVar("V")

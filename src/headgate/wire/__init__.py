@@ -7,7 +7,10 @@ order              what the process is told, and the folder in which it is found
 beside             a wire for a program that is about to be started
 supervise          the runner's side: start it, start it again, hear from it, end it
 hear_wire          what it tells, told to the watch over the agent
+spawn              how the process and its watchdog are started
 process            the process: it listens, and goes on until nothing of its agent is left
+watchdog           starts it again if it is killed and no runner does
+guarded            its own side of its watchdog
 connection_owner   whose connection it is, by the kernel's word
 policy             who may ask, and where each request goes
 exchange           one request: what its answer means, what is kept of it

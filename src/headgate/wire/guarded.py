@@ -7,7 +7,7 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,7 +24,7 @@ _TRY = 0.05
 class Guarded:
     """Starts the watchdog, tells it who else would mend this process, and starts it again."""
 
-    def __init__(self, folder: Path, *handed_on: int) -> None:
+    def __init__(self, folder: Path, handed_on: Sequence[int]) -> None:
         """`handed_on`: the listening socket, and the secret of a tap."""
         self._folder = folder
         self._handed_on = handed_on

@@ -57,7 +57,9 @@ def main(argv: list[str]) -> int:
     config = Watched(Path(order.config) if order.config else None)
     with Gate(open_store(order.store), config=config, view=parse_view(order.view)) as gate:
         secret = SECRET if LISTENING + given > SECRET else None
-        asyncio.run(WireProcess(folder, order, gate, secret, lock).serve(listening, talks))
+        asyncio.run(
+            WireProcess(folder, order, gate, secret=secret, lock=lock).serve(listening, talks)
+        )
     return 0
 
 
@@ -73,7 +75,13 @@ class WireProcess:
     """Serves one agent."""
 
     def __init__(
-        self, folder: Path, order: WireOrder, gate: Gate, secret: int | None = None, lock: int = -1
+        self,
+        folder: Path,
+        order: WireOrder,
+        gate: Gate,
+        *,
+        secret: int | None = None,
+        lock: int = -1,
     ) -> None:
         self._folder = folder
         self._order = order
@@ -95,7 +103,7 @@ class WireProcess:
         trusted = [*self._order.authorities, *trusted_beside(os.environ)]
         server = ProxyServer(self._policy, tls=upstream_context(trusted))
         await server.start(listening)
-        self._guarded = Guarded(self._folder, listening.fileno(), *self._handed_on)
+        self._guarded = Guarded(self._folder, (listening.fileno(), *self._handed_on))
         if talks is not None:
             self._welcome(talks)
         self._guarded.begin()

@@ -318,10 +318,10 @@ def _head(ledger: Ledger, lane: Lane, weight: int, order: Order, wanted: _Wanted
         lender=lane.lender if chain else 0,
         alone=alone,
     )
-    task = next((need.task for need in needs if need.task is not None), None)
-    if task is None:
-        return head
-    return head._replace(task=task, served=ledger.last_turn(needs))
+    for need in needs:
+        if need.task is not None:
+            return head._replace(task=need.task, served=ledger.last_turn(needs))
+    return head
 
 
 def _write_times(times: dict[str, int]) -> str:

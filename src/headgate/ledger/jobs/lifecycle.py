@@ -34,8 +34,9 @@ from headgate.core.times import NO_TIME, Ms
 from headgate.errors import UsageError
 from headgate.ledger import release
 from headgate.ledger.jobs import waits
+from headgate.ledger.transaction.job_rows import Attempt
 from headgate.ledger.transaction.ledger import Ledger
-from headgate.ledger.transaction.rows import Attempt, Lane, LeaseRow, Ticket
+from headgate.ledger.transaction.rows import Lane, LeaseRow, Ticket
 
 _BY_ITSELF = {AttemptOutcome.DONE, AttemptOutcome.FAILED, AttemptOutcome.USED_UP}
 """Outcomes of attempts that nobody has interrupted for the sake of others."""

@@ -79,7 +79,7 @@ class Survey:
     def spot(self, ticket: Ticket) -> Spot:
         """Where a ticket stands: behind how many, in the longest of the lines that hold it up."""
         reasons = self.reasons(ticket)
-        position = 1 + max(self._ahead(ticket, reason) for reason in dict.fromkeys(reasons))
+        position = 1 + self._ahead(ticket, reasons)
         return Spot(position, reasons, self.eta(reasons[0], position, ticket.task))
 
     def reasons(self, ticket: Ticket) -> tuple[Reason, ...]:
@@ -103,17 +103,21 @@ class Survey:
             return True
         return matches(pool, lane.uses) and place(pool, lane.host) == place(pool, own.host)
 
-    def _ahead(self, ticket: Ticket, reason: Reason) -> int:
-        """How many are before a ticket in the line that a reason is about."""
-        found = self.ahead_in_turn(ticket, reason)
-        if found is not None:
-            return found
+    def _ahead(self, ticket: Ticket, reasons: tuple[Reason, ...]) -> int:
+        """How many are before a ticket in the longest of the lines that reasons are about."""
         own = self.lanes[ticket.lane]
-        return sum(
-            self.ledger.tx.rank(lane.id, ticket.order)
-            for lane in self.lanes.values()
-            if self.shares(lane, reason.pool, own)
-        )
+        most, ahead = 0, dict.fromkeys([reason.pool for reason in reasons], 0)
+        for reason in reasons if own.share else ():
+            found = self.ahead_in_turn(ticket, reason)
+            if found is not None:
+                most = max(most, found)
+                ahead.pop(reason.pool, None)
+        for lane in self.lanes.values() if ahead else ():
+            shared = [pool for pool in ahead if self.shares(lane, pool, own)]
+            rank = self.ledger.tx.rank(lane.id, ticket.order) if shared else 0
+            for pool in shared:
+                ahead[pool] += rank
+        return max(most, *ahead.values(), 0)
 
     def ahead_in_turn(self, ticket: Ticket, reason: Reason) -> int | None:
         """The same where it matters whom work is for; None where it does not."""

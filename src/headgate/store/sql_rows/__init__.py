@@ -25,10 +25,10 @@ from collections.abc import Collection, Iterable
 
 from headgate.core.admission.pools import PoolRow
 from headgate.core.times import Ms
+from headgate.ledger.transaction.job_rows import Attempt
 from headgate.ledger.transaction.pool_table import PoolTable
 from headgate.ledger.transaction.rows import (
     FEW_LANES,
-    Attempt,
     EventRow,
     Expected,
     HoldHistory,

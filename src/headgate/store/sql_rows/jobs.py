@@ -3,7 +3,7 @@
 from headgate.core.jobs.job import Job
 from headgate.core.jobs.states import Word
 from headgate.core.times import Ms
-from headgate.ledger.transaction.rows import Attempt
+from headgate.ledger.transaction.job_rows import Attempt
 from headgate.store import column_codec
 from headgate.store.sql_rows.session import Session, firsts
 
