@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from headgate.api import problems, schemas
+from headgate.api.routes.job_said import JobSaid
 from headgate.core.display import json_shapes
+from headgate.work.job_fields import FIELDS
 from tests.api.support import FOREIGN, Server
 from tests.support import HEADGATE, Box, until
 
@@ -242,6 +244,14 @@ def test_the_shapes_are_those_of_the_page_on_json() -> None:
         (schemas.OutcomeShape, json_shapes.OUTCOME),
     ):
         assert [name for name in shape.model_fields if name != "schema_"] == list(names)
+
+
+def test_every_field_of_a_job_can_be_said() -> None:
+    """All that a batch can say, but what would come from the server's own environment."""
+    here = {"env_from", "path"}
+    twice = {"role": "roles", "model": "key"}
+    said = set(JobSaid.model_fields) - {"template", "arguments", "check_command"}
+    assert said == set(FIELDS) - here - set(twice)
 
 
 def test_every_problem_is_on_the_page() -> None:

@@ -114,6 +114,7 @@ class WorkShape(Shape):
     session: str | None
     given_session: bool | None
     parks: int | None
+    roles: list[str]
 
 
 class WorkDocument(WorkShape, Document):
@@ -218,6 +219,8 @@ class PoolShape(Shape):
     cooldown_ms: int
     max_hold: float | None
     reserve: dict[str, int]
+    per_task: int | None
+    order: str
     auto_reduced: bool
     auto_reduced_from: int | None
     notice: str | None

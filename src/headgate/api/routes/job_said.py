@@ -11,7 +11,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from headgate.api.problems import Problem
-from headgate.api.routes.parameters import Duration, Key, Line, Priority, SomeLine, Weight, Word
+from headgate.api.routes.parameters import (
+    Duration,
+    Key,
+    Line,
+    Priority,
+    Roles,
+    SomeLine,
+    Weight,
+    Word,
+)
 from headgate.api.routing import Caller, is_bound
 from headgate.api.schemas import Asked, Id
 from headgate.core.agents.meters import METERS
@@ -55,7 +64,10 @@ class JobSaid(Asked):
     cwd: Annotated[str, Field(max_length=4_000, pattern=r"^/[^\x00]*$")] | None = None
     env: dict[Name, Word] = Field(default={}, max_length=1_000)
     after: list[Id | SomeLine] = Field(default=[], max_length=1_000)
+    roles: Roles = Field(default=[])
     hold: bool = False
+    confirm: bool = False
+    confirm_within: _TIME | None = None
     expires: _TIME | Literal["never"] | None = None
     retries: Annotated[int, Field(ge=0, le=999)] | None = None
     escalate: bool = False
@@ -68,6 +80,7 @@ class JobSaid(Asked):
     park: bool | None = None
     patience: _TIME | None = None
     stale_after: _TIME | _Off | None = None
+    message_stale_after: _TIME | _Off | None = None
     max_runtime: _TIME | _Off | None = None
     max_tool_calls: _Count | _Off | None = None
     same_tool_calls: _Count | _Off | None = None
@@ -90,7 +103,7 @@ class JobSaid(Asked):
                 raise Problem("refused", text, exit_code=2)
             said = {**made.fields, **said, "command": fill(made, self.arguments)}
         said.setdefault("cwd", str(Path.home()))
-        for name in ("after", "models"):  # none is said by leaving it out
+        for name in ("after", "models", "roles"):  # none is said by leaving it out
             if not said.get(name):
                 said.pop(name, None)
         return said

@@ -14,6 +14,7 @@ from headgate.api.routes.parameters import (
     Page,
     Pattern,
     Priority,
+    Roles,
     Size,
     SomeLine,
     Weight,
@@ -82,6 +83,7 @@ class CandidateSaid(Said):
     tokens: Annotated[int, Field(ge=0, le=10**9)] | None = None
     since: Annotated[float, Field(ge=100_000_000, le=10**10)] | None = None
     task: SomeLine | None = None
+    roles: Roles | None = None
     command: Annotated[list[Word], Field(min_length=1, max_length=1_000)] | None = None
     id: Any = None
     name: Any = None

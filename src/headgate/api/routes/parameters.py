@@ -84,6 +84,10 @@ Priority = (
     | Literal["interactive", "normal", "background"]
 )
 Weight = Annotated[int, Field(ge=1, le=MOST)]
+Roles = Annotated[
+    list[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$")]],
+    Field(max_length=8, examples=[["reviewer"]]),
+]
 Duration = Annotated[
     float, Field(ge=0, le=366 * 86_400, allow_inf_nan=False, description="Seconds.")
 ]
