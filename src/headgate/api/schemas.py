@@ -265,6 +265,8 @@ class SettingsShape(Shape):
     cooldown_ms: int
     max_hold: float | None
     reserve: dict[str, int]
+    per_task: int | None
+    order: str
     adapt: str
     auto_reduced: bool
     auto_reduced_from: int | None

@@ -13,7 +13,16 @@ from starlette.responses import Response
 from headgate.api.once import IdempotencyKey, once
 from headgate.api.problems import Problem
 from headgate.api.remote_schemas import Text
-from headgate.api.routing import CONFLICT, NOT_FOUND, Gated, Who, answer, needs, new_router
+from headgate.api.routing import (
+    CONFLICT,
+    NOT_FOUND,
+    Gated,
+    Who,
+    answer,
+    is_bound,
+    needs,
+    new_router,
+)
 from headgate.api.schemas import Asked, Document
 from headgate.core.admission.setting_precedence import parse_view
 from headgate.core.display.json_shapes import document
@@ -96,8 +105,7 @@ async def call(
         scope = Scope.SUBMIT
     if not who.scope.covers(scope):
         raise Problem("small_scope", f"this needs a token with the scope {scope.value}")
-    restricted = bool(who.templates) or (service.settings.only_templates and not who.owner)
-    if method == "jobs.submit" and restricted:
+    if scope is not Scope.READ and is_bound(who, service.settings):
         raise Problem("only_templates", "submit with a template: POST /v1/jobs")
     view = parse_view(wanted.limits, "limits")
     args = [decode(one) for one in wanted.args]
