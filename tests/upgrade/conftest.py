@@ -16,9 +16,12 @@ from typing import Any, Unpack
 
 import pytest
 
+from headgate.store.schema import migrations
 from tests.support import HEADGATE, LONG, STEADY, Options, Program
 from tests.work.conftest import JobBox, Said
 
+NEWEST = migrations()[-1].schema
+"""The schema of this version."""
 WHEEL = Path(__file__).with_name("headgate-0.1.0-py3-none-any.whl")
 ROOT = Path(__file__).parents[2]
 _PIP = (sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "--no-input")

@@ -27,7 +27,7 @@ import pytest
 from headgate.core.jobs.states import ENDED
 from tests.agents.stage import QUICK, Provider, shim
 from tests.support import Program, until
-from tests.upgrade.conftest import Version, marked
+from tests.upgrade.conftest import NEWEST, Version, marked
 from tests.work.conftest import JobBox
 
 SECONDS = float(os.environ.get("HEADGATE_CHAOS_SECONDS") or 10)
@@ -191,7 +191,7 @@ def test_a_night_with_an_upgrade(
         until(lambda: box.events("parked"))
         assert marked(box) == (3, 0)
         new_jobs = night.submit(new, AGENTS // 2, FAILING // 2)
-        assert marked(box) == (3, 8)
+        assert marked(box) == (3, NEWEST)
         second = new.worker()
         night.live(new, runs=2, programs=1)
         time.sleep(SECONDS / 3)

@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from headgate.store.schema import migrations
 from tests.support import until
-from tests.upgrade.conftest import Version, marked
+from tests.upgrade.conftest import NEWEST, Version, marked
 from tests.work.conftest import JobBox
 from tests.work.scene import Scene
-
-NEWEST = migrations()[-1].schema
 
 pytestmark = pytest.mark.timeout(90)
 
