@@ -377,11 +377,22 @@ def test_a_restricted_token_makes_jobs_of_its_templates_only(shared: Server) -> 
         assert (answer.status, answer.code) == (409, "refused")
     made = {"template": "review", "arguments": {"what": "a; $(id)"}, "hold": True}
     assert shared.post("/v1/jobs", made, token=token).status == 201
-    for path in ("/v1/cancel", "/v1/signals/a", "/v1/jobs/1/hold", "/v1/calls/jobs.command"):
+    for path in ("/v1/cancel", "/v1/signals/a", "/v1/jobs/1/hold", "/v1/calls/jobs.hold"):
         answer = shared.post(path, {"args": [1]} if "calls" in path else {}, token=token)
         assert (answer.status, answer.code) == (403, "only_templates")
     found = shared.get("/v1/templates", token=token).json["templates"]
     assert found == [{"name": "review", "arguments": ["what"]}]
+
+
+def test_what_a_job_was_told_to_do_is_told_to_nobody(server: Server) -> None:
+    """Not to an admin's token either: a command may hold a prompt, or a key."""
+    token = server.token("admin")
+    made = {"command": ["true", "a-secret-prompt"], "hold": True}
+    assert server.post("/v1/jobs", made, token=token).status == 201
+    answer = server.post("/v1/calls/jobs.command", {"args": [1]}, token=token)
+    assert (answer.status, answer.code) == (404, "not_found")
+    for path in ("/v1/jobs/1", "/v1/jobs", "/v1/queue", "/v1/work/1", "/v1/events"):
+        assert "a-secret-prompt" not in str(server.get(path, token=token).json)
 
 
 def test_everybody_but_the_owner_can_be_kept_to_templates(server: Server) -> None:

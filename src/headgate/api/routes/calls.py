@@ -49,7 +49,7 @@ _READ = (
     *("jobs.status", "jobs.attempts", "jobs.finished", "jobs.counts"),
 )
 _SUBMIT = (
-    *("report", "cancel_all", "jobs.submit", "jobs.command"),
+    *("report", "cancel_all", "jobs.submit"),
     *("jobs.hold", "jobs.let_go", "jobs.move", "jobs.retry"),
 )
 _ADMIN = ("set_limit", "unset_limit", "set_cooldown", "restore", "pause", "resume")
