@@ -80,6 +80,14 @@ class RemoteGate(Gate):
         self._server = Server(url, token)
         self._renewals = Renewals(self._server, self._settings.rules, _fence(fence))
 
+        self.project = None
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - nothing is
+        """Say so of what only a store on this machine has."""
+        if name in {"_runtime", "_transactor"}:
+            raise _not_here("this")
+        raise AttributeError(name)
+
     # Seats
 
     def slot(  # type: ignore[override]
@@ -172,6 +180,16 @@ class RemoteGate(Gate):
     def pool_names(self) -> list[str]:
         """The names of all pools, in order."""
         return list(self._call("pool_names"))
+
+    def said_cooldown(self, pool: str) -> Ms | None:
+        """The cooldown that counts for a pool, if somebody has set one just for it."""
+        found = self._call("said_cooldown", pool)
+        return None if found is None else Ms(int(found))
+
+    @property
+    def store_id(self) -> str:
+        """The name that the store got when it was made."""
+        return self._renewals.store()
 
     def capacity(
         self,

@@ -37,7 +37,7 @@ _READ = (
         "in_flight",
     ),
     *("metered", "deadlocks", "deadlock_of", "job", "find_job", "find_work", "moment"),
-    *("jobs.status", "jobs.attempts", "jobs.finished", "jobs.counts"),
+    *("said_cooldown", "jobs.status", "jobs.attempts", "jobs.finished", "jobs.counts", "jobs.page"),
 )
 _SUBMIT = (
     *("report", "cancel_all", "jobs.submit", "jobs.command"),
