@@ -28,7 +28,7 @@ OF_THIS_MACHINE = {
         "rules",
         "config_path",
         "cancel",
-        "server",
+        *("server", "project"),
     ),
 }
 """What a client takes from its own configuration, or makes of the rest."""

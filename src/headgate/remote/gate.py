@@ -294,6 +294,14 @@ class RemoteGate(Gate):
         """Set how long seats freed from now on rest."""
         self._call("set_cooldown", pool, cooldown)
 
+    def set_per_task(self, pool: str, most: int | None) -> None:
+        """Set the most seats that one task may hold of a pool; None for as many as it gets."""
+        self._call("set_per_task", pool, most)
+
+    def set_order(self, pool: str, order: str) -> None:
+        """Set who is next of a pool: the `oldest`, or with `fair` the tasks in turn."""
+        self._call("set_order", pool, order)
+
     def restore(self, pool: str) -> None:
         """Forget what was set by hand for a pool: the configuration counts again."""
         self._call("restore", pool)

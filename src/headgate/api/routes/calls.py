@@ -43,7 +43,10 @@ _SUBMIT = (
     *("report", "cancel_all", "jobs.submit", "jobs.command"),
     *("jobs.hold", "jobs.let_go", "jobs.move", "jobs.retry"),
 )
-_ADMIN = ("set_limit", "unset_limit", "set_cooldown", "restore", "pause", "resume")
+_ADMIN = (
+    *("set_limit", "unset_limit", "set_cooldown", "set_per_task", "set_order"),
+    *("restore", "pause", "resume"),
+)
 CALLS = {
     **dict.fromkeys(_READ, Scope.READ),
     **dict.fromkeys(_SUBMIT, Scope.SUBMIT),
