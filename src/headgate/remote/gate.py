@@ -80,6 +80,14 @@ class RemoteGate(Gate):
         self._server = Server(url, token)
         self._renewals = Renewals(self._server, self._settings.rules, _fence(fence))
 
+        self.project = None
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - nothing is
+        """Say so of what only a store on this machine has."""
+        if name in {"_runtime", "_transactor"}:
+            raise _not_here("this")
+        raise AttributeError(name)
+
     # Seats
 
     def slot(  # type: ignore[override]
@@ -172,6 +180,16 @@ class RemoteGate(Gate):
     def pool_names(self) -> list[str]:
         """The names of all pools, in order."""
         return list(self._call("pool_names"))
+
+    def said_cooldown(self, pool: str) -> Ms | None:
+        """The cooldown that counts for a pool, if somebody has set one just for it."""
+        found = self._call("said_cooldown", pool)
+        return None if found is None else Ms(int(found))
+
+    @property
+    def store_id(self) -> str:
+        """The name that the store got when it was made."""
+        return self._renewals.store()
 
     def capacity(
         self,
@@ -275,6 +293,14 @@ class RemoteGate(Gate):
     def set_cooldown(self, pool: str, cooldown: float | str) -> None:
         """Set how long seats freed from now on rest."""
         self._call("set_cooldown", pool, cooldown)
+
+    def set_per_task(self, pool: str, most: int | None) -> None:
+        """Set the most seats that one task may hold of a pool; None for as many as it gets."""
+        self._call("set_per_task", pool, most)
+
+    def set_order(self, pool: str, order: str) -> None:
+        """Set who is next of a pool: the `oldest`, or with `fair` the tasks in turn."""
+        self._call("set_order", pool, order)
 
     def restore(self, pool: str) -> None:
         """Forget what was set by hand for a pool: the configuration counts again."""

@@ -101,6 +101,8 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     guardian = Guardian(int(sys.argv[1]))
+    guardian.until = int(sys.argv[2])  # so that there is no moment in which it knows nothing
+    guardian.marks = {b"HEADGATE_LEASE=" + mark.encode() for mark in sys.argv[3:]}
     poll = select.poll()
     poll.register(0, select.POLLIN)
     rest = b""

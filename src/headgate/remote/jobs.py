@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from headgate.core.display.snapshots import AttemptStatus, JobStatus
-from headgate.core.jobs.states import ENDED
+from headgate.core.jobs.states import ENDED, Word
 from headgate.core.times import Seconds
 from headgate.gate.submit_jobs import Jobs
 from headgate.ledger import tokens
 from headgate.ledger.jobs.lifecycle import Draft
+from headgate.ledger.queries.work_filter import ALL, WorkFilter
 
 _SHORTEST, _LONGEST = Seconds(0.05), Seconds(1)
 
@@ -52,6 +53,18 @@ class RemoteJobs(Jobs):
     def finished(self, most: int = 100) -> list[JobStatus]:
         """The jobs that ended last, latest first."""
         return list(self._call("jobs.finished", most))
+
+    def page(
+        self,
+        states: Sequence[Word] = tuple(Word),
+        *,
+        after: int = 0,
+        most: int = 100,
+        wanted: WorkFilter = ALL,
+    ) -> tuple[list[JobStatus], int]:
+        """Jobs by id, after one; and after which to go on, 0 at the end."""
+        found, on = self._call("jobs.page", tuple(states), after=after, most=most, wanted=wanted)
+        return list(found), int(on)
 
     def counts(self) -> dict[str, int]:
         """How many jobs are in each state that any is in."""

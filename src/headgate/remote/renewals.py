@@ -537,8 +537,10 @@ class Renewals:
                 if "".join(process_fields(self._guardian.pid)[:1]) not in {"T", "t"}:
                     return
                 self._guardian.kill()  # it is stopped, and would end nothing
+            marks = [lease.mark for lease in self._leases.values()]
+            known = [str(os.getpid()), str(self._until), *marks]
             self._guardian = subprocess.Popen(
-                [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid())],
+                [sys.executable, "-I", "-S", guardian.__file__, *known],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
@@ -547,9 +549,6 @@ class Renewals:
             )
             assert self._guardian.stdin is not None  # noqa: S101 - it was asked for
             os.set_blocking(self._guardian.stdin.fileno(), False)
-            self._tell_guardian(f"until {self._until}")
-            for lease in self._leases.values():
-                self._tell_guardian(f"hold {lease.mark}")
 
     def _drop(self, lease: RemoteLease) -> None:
         self._tell_guardian(f"drop {lease.mark}")

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from headgate import errors
+from headgate.core.jobs.states import Word
 from headgate.errors import HeadgateError, ServerError
 
 _MODULES = (
@@ -42,9 +43,11 @@ def _types() -> Mapping[str, Any]:
     return found
 
 
-def encode(value: object) -> Any:  # noqa: ANN401 - any JSON
+def encode(value: object) -> Any:  # noqa: ANN401, C901 - any JSON; a case for each kind
     """A value as JSON."""
     match value:
+        case Word():
+            return {_TYPE: "word", "is": value.value}
         case Enum():
             return encode(value.value)
         case None | bool() | int() | str():
@@ -68,7 +71,7 @@ def encode(value: object) -> Any:  # noqa: ANN401 - any JSON
             raise TypeError(f"a {type(value).__name__} is no value that can be sent")
 
 
-def decode(found: Any) -> Any:  # noqa: ANN401 - any value
+def decode(found: Any) -> Any:  # noqa: ANN401, C901 - any value; a case for each kind
     """A value from JSON."""
     if isinstance(found, list):
         return [decode(one) for one in found]
@@ -82,6 +85,8 @@ def decode(found: Any) -> Any:  # noqa: ANN401 - any value
             kind = getattr(errors, str(what), HeadgateError)
             known = isinstance(kind, type) and issubclass(kind, HeadgateError)
             return (kind if known else HeadgateError)(str(found.get("text", "")))
+        case "word":
+            return Word(str(what))
         case "bytes":
             return str(what).encode("latin-1")
         case "map" if isinstance(what, list):

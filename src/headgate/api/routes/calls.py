@@ -46,13 +46,16 @@ _READ = (
         "in_flight",
     ),
     *("metered", "deadlocks", "deadlock_of", "job", "find_job", "find_work", "moment"),
-    *("jobs.status", "jobs.attempts", "jobs.finished", "jobs.counts"),
+    *("said_cooldown", "jobs.status", "jobs.attempts", "jobs.finished", "jobs.counts", "jobs.page"),
 )
 _SUBMIT = (
     *("report", "cancel_all", "jobs.submit"),
     *("jobs.hold", "jobs.let_go", "jobs.move", "jobs.retry"),
 )
-_ADMIN = ("set_limit", "unset_limit", "set_cooldown", "restore", "pause", "resume")
+_ADMIN = (
+    *("set_limit", "unset_limit", "set_cooldown", "set_per_task", "set_order"),
+    *("restore", "pause", "resume"),
+)
 CALLS = {
     **dict.fromkeys(_READ, Scope.READ),
     **dict.fromkeys(_SUBMIT, Scope.SUBMIT),
