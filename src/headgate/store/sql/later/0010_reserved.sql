@@ -1,2 +1,0 @@
--- Nothing. The number is kept for tables that come with other work.
--- lives with: 3
