@@ -86,7 +86,7 @@ def test_a_missing_package_is_named(box: Box) -> None:
     assert program.wait() == 2
     text = program.line(stream="stderr")
     assert "fastapi is missing" in text
-    assert "pip install 'headgate[server]'" in text
+    assert "pip install 'fastapi>=0.115'" in text
 
 
 def test_a_place_that_is_taken_is_named(server: Server) -> None:

@@ -176,6 +176,19 @@ SHOWN: dict[str, list[list[str | bytes]]] = {
     "up": [["up", HOSTILE]],
     "sim": [["sim", HOSTILE], ["sim", "run", HOSTILE]],
     "demo": [["demo", HOSTILE]],
+    "serve": [["serve", HOSTILE], ["serve", "--listen", HOSTILE]],
+    "token": [
+        ["token", "create", "--scope", HOSTILE],
+        ["token", "create", "--scope", "read", "--name", HOSTILE],
+        ["token", "list"],
+        ["token", "revoke", HOSTILE],
+    ],
+    "store": [
+        ["store", "check"],
+        ["store", "backup", f"/nowhere/{HOSTILE}"],
+        ["store", HOSTILE],
+        ["store", "compact", "--at-most", HOSTILE],
+    ],
     "": [[HOSTILE], [f"--{HOSTILE}"], ["--store", HOSTILE, "status"], ["--config", HOSTILE, "why"]],
 }
 """How each verb is made to show what somebody else has written."""

@@ -30,7 +30,7 @@ SEATS = "expected a whole number from 0 to 1000000"
 TIME = 'expected a time such as "500ms", "2s", "1m30s" or "1h", at most "366d"'
 HOLD = 'expected a time such as "90m" or "12h", more than none and at most "366d", or "off"'
 
-TABLES = "pools, defaults, classify, run, jobs, profiles, notify"
+TABLES = "pools, defaults, classify, run, jobs, profiles, notify, server, templates"
 
 
 def said(text: str, name: str = "c.toml") -> list[str]:

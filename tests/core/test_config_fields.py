@@ -15,6 +15,7 @@ from headgate.core.agents.run_limits import JobPolicy, RunLimits
 from headgate.core.answers.answer_rules import Rule
 from headgate.core.host.auto_limit import AGENT_MEMORY
 from headgate.core.notification_targets import NotifyTarget, Only
+from headgate.core.server_settings import ServerSettings
 
 KEYS = list(all_fields())
 JOB_DEFAULTS = {**RunLimits()._asdict(), **JobPolicy()._asdict()}
@@ -47,6 +48,7 @@ COUNTS: dict[str, dict[str, Any]] = {
     "profiles.NAME": Profile._field_defaults,
     "profiles.NAME.tools": Tool._field_defaults,
     "notify": NotifyTarget._field_defaults,
+    "server": ServerSettings._field_defaults,
 }
 """What counts without a key."""
 IN_WORDS = {"name", "programs", "provider", "status", "profile", "meter"}

@@ -8,13 +8,11 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from headgate.cli.shared.open_gate import open_gate, say
+from headgate.core.install_hint import install_extra
 from headgate.core.server_settings import LISTEN
 from headgate.errors import HeadgateError, UsageError
 
-_LACK = (
-    "the server needs more packages: {lack} is missing. Install them with: "
-    "pip install 'headgate[server]'"
-)
+_LACK = "the server needs more packages: {lack} is missing. Install them with: {command}"
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -47,7 +45,7 @@ def run(args: Namespace) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "headgate":
             raise
-        raise UsageError(_LACK.format(lack=error.name)) from None
+        raise UsageError(_LACK.format(command=install_extra("server"), lack=error.name)) from None
     options = ServeOptions(
         listen=args.listen,
         certificate=args.certificate,

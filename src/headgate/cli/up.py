@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from headgate.cli import worker
 from headgate.cli.shared.open_gate import say
+from headgate.core.install_hint import install_extra
 from headgate.core.server_settings import LISTEN
 
 _PATIENCE = 15
@@ -46,7 +47,7 @@ def _start_server(args: Namespace) -> "subprocess.Popen[bytes] | None":
 
     for name in ("fastapi", "uvicorn", "uvloop"):
         if find_spec(name) is None:
-            say("there is no server, for that needs: pip install 'headgate[server]'")
+            say(f"there is no server, for that needs {name}: {install_extra('server')}")
             return None
     options = [("--store", args.store), ("--config", args.config_file)]
     words = [word for option, value in options if value is not None for word in (option, value)]

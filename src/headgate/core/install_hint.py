@@ -6,7 +6,11 @@ wheel, so nobody is told to install that again for the sake of an extra.
 
 import sys
 
-EXTRAS = {"sim": ("aiohttp>=3.11", "matplotlib>=3.9"), "notify": ("apprise>=2.2",)}
+EXTRAS = {
+    "sim": ("aiohttp>=3.11", "matplotlib>=3.9"),
+    "notify": ("apprise>=2.2",),
+    "server": ("fastapi>=0.115", "uvicorn>=0.34", "uvloop>=0.21"),
+}
 """What the extras of headgate consist of, as pyproject.toml says it."""
 
 
