@@ -15,8 +15,6 @@ margin. So all has ended here before its seats are given on:
 import atexit
 import os
 import socket
-import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -40,11 +38,11 @@ from headgate.gate.lease import Lease
 from headgate.gate.transactions.background_thread import start_without_signals
 from headgate.gate.transactions.deliver_outcomes import call_safely, running_loop
 from headgate.ledger.transaction.ledger import Ledger
-from headgate.remote import guardian
 from headgate.remote.guardian import now
+from headgate.remote.guardian_process import GuardianProcess
 from headgate.remote.lease import RemoteLease
+from headgate.remote.pending import Outbox, Pending
 from headgate.remote.server import PATIENCE, Server, UnreachableError
-from headgate.store.machine_and_clock import process_fields
 
 if TYPE_CHECKING:
     from headgate.core.answers.answer_rules import Rule
@@ -61,58 +59,6 @@ _PAUSES = (0.05, 0.2, 0.5, 1.0)
 _GONE = "its client was silent for too long, so its seats were given on"
 _OPEN: "weakref.WeakSet[Renewals]" = weakref.WeakSet()
 _SILENT = "the server was not heard of for so long that its seats may be given on"
-
-
-class Outbox:
-    """A thread that does one thing after the other."""
-
-    def __init__(self) -> None:
-        from queue import SimpleQueue
-
-        self._queue: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="headgate-tell", daemon=True)
-        start_without_signals(self._thread)
-
-    def put(self, do: Callable[[], object]) -> None:
-        """Have it done."""
-        self._queue.put(do)
-
-    def close(self, patience: Seconds) -> None:
-        """Do what waits, and end; or leave it undone if that takes too long."""
-        self._queue.put(None)
-        self._thread.join(patience)
-
-    def _run(self) -> None:
-        while (do := self._queue.get()) is not None:
-            do()
-
-
-class Pending:
-    """A request that waits, until it is granted or has failed."""
-
-    def __init__(
-        self,
-        request: Mapping[str, Any],
-        key: str,
-        told: Callable[["Pending"], None],
-        on_wait: Callable[[Waiting], None] | None,
-    ) -> None:
-        self.request = request
-        self.key = key
-        self.id = 0
-        self.lease: RemoteLease | None = None
-        self.error: HeadgateError | None = None
-        self.told = told
-        self.on_wait = on_wait
-        self.asked = time.monotonic()
-        self.since = now()
-        self.waited = False
-        self.said: object = None
-
-    @property
-    def settled(self) -> bool:
-        """Whether it is granted, or has failed."""
-        return self.lease is not None or self.error is not None
 
 
 class _Member(NamedTuple):
@@ -146,7 +92,7 @@ class Renewals:
         self._homeless: list[Pending] = []
         """Those who stood in line when this client was fenced."""
         self._thread: threading.Thread | None = None
-        self._guardian: subprocess.Popen[bytes] | None = None
+        self._guardian = GuardianProcess()
         self._wake = threading.Event()
         self._outbox: Outbox | None = None
         self.closed = False
@@ -190,7 +136,7 @@ class Renewals:
             return
         fence = self._member.fence if self._member is not None else None
         self._until = 0 if fence is None else sent + fence
-        self._tell_guardian(f"until {self._until}")
+        self._guardian.tell(f"until {self._until}")
 
     @property
     def lead(self) -> Ms:
@@ -262,7 +208,7 @@ class Renewals:
             if self.left() > 0:
                 return True
             self._leases.pop(lease.id, None)
-            self._drop(lease)
+            self._guardian.tell(f"drop {lease.mark}")
             return False
 
     def release(self, lease: Lease, *, completed: bool = True, accepted: bool = False) -> None:
@@ -274,7 +220,7 @@ class Renewals:
             held = self._leases.pop(lease.id, None)
             self._max_hold.pop(lease.id, None)
             if held is not None:
-                self._drop(held)
+                self._guardian.tell(f"drop {held.mark}")
             self._given_back[lease.id] = (completed, accepted)
         if running_loop() is None:
             self._give_back(lease.id, _RELEASE)
@@ -422,7 +368,7 @@ class Renewals:
             if self._leases:
                 soon = now() + _ENDING
                 self._until = min(self._until, soon) if self._until else soon
-                self._tell_guardian(f"until {self._until}")
+                self._guardian.tell(f"until {self._until}")
         self._end_all(_GONE)
         self._wake.set()
 
@@ -517,7 +463,7 @@ class Renewals:
         if row["max_hold"] is not None:
             allowed = Seconds(row["max_hold"])
             self._max_hold[lease.id] = (time.monotonic() + allowed, allowed)
-        self._tell_guardian(f"hold {lease.mark}")
+        self._guardian.tell(f"hold {lease.mark}")
         one.lease = lease
 
     def _spot(self, one: Pending, spot: Mapping[str, Any]) -> None:
@@ -527,42 +473,11 @@ class Renewals:
             one.said = said
             one.on_wait(Waiting(**known))
 
-    # The guardian
-
     def _guard(self) -> None:
-        """Have a guardian beside this process; another if it was killed."""
+        """Have a guardian beside this process that knows of all that is held."""
         with self._lock:
             self.member()
-            if self._guardian is not None and self._guardian.poll() is None:
-                if "".join(process_fields(self._guardian.pid)[:1]) not in {"T", "t"}:
-                    return
-                self._guardian.kill()  # it is stopped, and would end nothing
-            marks = [lease.mark for lease in self._leases.values()]
-            known = [str(os.getpid()), str(self._until), *marks]
-            self._guardian = subprocess.Popen(
-                [sys.executable, "-I", "-S", guardian.__file__, *known],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,
-                env={"HEADGATE_LEASE": "none"},
-                cwd="/",
-            )
-            assert self._guardian.stdin is not None  # noqa: S101 - it was asked for
-            os.set_blocking(self._guardian.stdin.fileno(), False)
-
-    def _drop(self, lease: RemoteLease) -> None:
-        self._tell_guardian(f"drop {lease.mark}")
-
-    def _tell_guardian(self, line: str) -> None:
-        guardian = self._guardian
-        if guardian is None or guardian.stdin is None:
-            return
-        try:
-            os.write(guardian.stdin.fileno(), f"{line}\n".encode())
-        except BlockingIOError:  # it does not listen: the next one hears everything anew
-            guardian.kill()
-        except (OSError, ValueError):
-            pass
+            self._guardian.be_there(self._until, [lease.mark for lease in self._leases.values()])
 
     def close(self) -> None:
         """Give everything back and leave."""
@@ -583,17 +498,14 @@ class Renewals:
             with suppress(HeadgateError):
                 self.server.ask("DELETE", f"/v1/members/{member.id}", patience=Seconds(3))
         self._wake.set()
-        if self._guardian is not None:
-            self._tell_guardian("bye")
-            assert self._guardian.stdin is not None  # noqa: S101 - it was asked for
-            self._guardian.stdin.close()
-            self._guardian.wait()
+        self._guardian.close()
 
     def abandon(self) -> None:
         """Let go in a forked child: its parent goes on."""
         self._lock = threading.RLock()
         self.closed = True
-        self._outbox = self._guardian = None
+        self._outbox = None
+        self._guardian = GuardianProcess()
 
 
 @atexit.register

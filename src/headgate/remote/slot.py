@@ -14,7 +14,8 @@ from headgate.gate.lease import Lease
 from headgate.gate.slot_context import SlotContext
 from headgate.gate.transactions.deliver_outcomes import call_in, running_loop
 from headgate.remote.lease import RemoteLease
-from headgate.remote.renewals import Pending, Renewals
+from headgate.remote.pending import Pending
+from headgate.remote.renewals import Renewals
 from headgate.remote.server import PATIENCE
 
 _AGAIN = Seconds(0.2)
