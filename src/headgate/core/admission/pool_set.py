@@ -94,6 +94,8 @@ class Pools(Mapping[str, Pool]):
         """Those of them about which something is kept that cannot be read."""
         self.probing: dict[str, Pool] = {}
         """Those of them that have a probe out."""
+        self.sharing: dict[str, Pool] = {}
+        """Those of them that tell tasks apart."""
         self._make = make
 
     def __getitem__(self, name: str) -> Pool:
@@ -106,6 +108,8 @@ class Pools(Mapping[str, Pool]):
                 self.unread[name] = found
             if found.learned is not None and found.learned.probe:
                 self.probing[name] = found
+            if found.tells_tasks_apart:
+                self.sharing[name] = found
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -119,6 +123,7 @@ class Pools(Mapping[str, Pool]):
         self.made.pop(name, None)
         self.unread.pop(name, None)
         self.probing.pop(name, None)
+        self.sharing.pop(name, None)
 
 
 class PoolSet:
