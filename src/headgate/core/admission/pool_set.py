@@ -136,6 +136,8 @@ class PoolSet:
         self.needs: dict[tuple[str, str, int], tuple[Need, ...]] = {}
         """What work needs that borrows nothing, by key, machine and weight (`Ledger.needs`)."""
         self._of: dict[str, tuple[Pool, ...]] = {}
+        self.sorted_out = False
+        """Whether all were found in lanes of their own tasks, since it last changed."""
         self._apart: dict[str, bool] = {}
         self._views: dict[str, PoolSet] = {}
         self._beyond: dict[str, frozenset[str]] = {}
@@ -183,6 +185,7 @@ class PoolSet:
         self.needs.clear()
         self._of.clear()
         self._apart.clear()
+        self.sorted_out = False
         self._views.clear()
         self._beyond.clear()
         if self._notable is not None:
