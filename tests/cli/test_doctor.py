@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -758,3 +759,15 @@ def _meters(environ: dict[str, str], box: Box, seen: StoreContents | None = None
     status = Status((), 0, 0, {}, Seconds(1_000.0))
     about = Facts(load(None), environ, box.url, status, box.path, box.members)
     return meters.check(about._replace(seen=seen or StoreContents()))
+
+
+def test_what_each_kind_costs_is_told(box: Box, ask: Ask) -> None:
+    """In bytes, the largest first; together it is the whole file."""
+    gate = box.gate()
+    with gate.slot("a/b"):
+        pass
+    gate.close()
+    (told,) = found(ask)["store_size"]
+    assert told["level"] == "ok"
+    for kind in ("events", "requests", "history", "jobs", "what goes on"):
+        assert re.search(rf"\d (B|KiB) {kind}", told["text"]), told["text"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from headgate.config import GRACE, Config, Watched, default_path, find, load
 from headgate.config.check import parse
+from headgate.config.parsed_config import Retention
 from headgate.config.template import TEMPLATE
 from headgate.core.admission.pool_set import resolve_pools
 from headgate.core.admission.pools import COOLDOWN, DEFAULTS, LEARN, Declared, UsageSource
@@ -30,7 +31,7 @@ SEATS = "expected a whole number from 0 to 1000000"
 TIME = 'expected a time such as "500ms", "2s", "1m30s" or "1h", at most "366d"'
 HOLD = 'expected a time such as "90m" or "12h", more than none and at most "366d", or "off"'
 
-TABLES = "pools, defaults, classify, run, jobs, profiles, notify, server, templates"
+TABLES = "pools, defaults, classify, run, jobs, profiles, notify, server, store, templates"
 
 
 def said(text: str, name: str = "c.toml") -> list[str]:
@@ -702,3 +703,16 @@ LINES = st.one_of(
 def test_anything_like_toml_parses_or_is_a_config_error(lines: list[str], end: str) -> None:
     """No document whatever makes the reader fail in another way, or speak unprintably."""
     check(end.join(lines))
+
+
+def test_it_says_how_much_is_kept() -> None:
+    """Of events, requests and history; what is not said is as ever."""
+    found = parse("[store]\nevents = 500\nhistory = 1_000_000\n", "c.toml").store
+    assert found == Retention(events=500, requests=10_000, history=1_000_000)
+
+
+@pytest.mark.parametrize("said", ["99", "1000001", '"many"', "true", "[]"])
+def test_what_it_cannot_keep_is_refused(said: str) -> None:
+    """By line and bounds."""
+    with pytest.raises(ConfigError, match=r"events: found .*from 100 to 1000000"):
+        parse(f"[store]\nevents = {said}\n", "c.toml")

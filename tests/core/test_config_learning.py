@@ -18,7 +18,7 @@ from headgate.core.answers.answer_rules import Rule
 from headgate.core.times import Ms
 from headgate.errors import ConfigError
 
-ALLOWED = "pools, defaults, classify, run, jobs, profiles, notify, server, templates"
+ALLOWED = "pools, defaults, classify, run, jobs, profiles, notify, server, store, templates"
 
 LIMIT = (
     'expected a whole number from 1 to 1000000, "unlimited" or "learn"; to let nothing in, pause it'

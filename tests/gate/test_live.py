@@ -386,3 +386,20 @@ def test_cancel_takes_a_waiter_of_another_process_out_of_the_line(full: Box) -> 
     assert waiter.wait() == 125
     assert "not started: cancelled by hand" in waiter.line(stream="stderr")
     assert waiter.line() == ""
+
+
+def test_how_much_is_kept_counts_at_once(box: Box) -> None:
+    """A store's events are trimmed to what the file says, by a process that read it before."""
+    box.config("[store]\nevents = 1_000\n")
+    gate = box.gate()
+
+    def turn_over() -> int:
+        for _ in range(60):
+            with gate.slot("a/b"):
+                pass
+        return len(box.rows("event"))
+
+    until(lambda: turn_over() > 400)
+    box.config("[store]\nevents = 100\n")
+    until(lambda: turn_over() <= 220)
+    assert turn_over() >= 100

@@ -108,3 +108,19 @@ def test_set_by_hand_it_counts_at_once(box: JobBox) -> None:
     assert third.line() == "up"
     assert [one.end() for one in (first, second, third)] == [0, 0, 0]
     until(lambda: running(box) == [])
+
+
+def test_set_in_the_configuration_it_counts_for_those_who_wait(box: JobBox) -> None:
+    """They stood in one lane; the member on watch gives each task its own, and one goes past."""
+    box.config("[pools.c]\nlimit = 1\n")
+    first = holder(box, "-m", "c/x", "--task", "t")
+    assert first.line() == "up"
+    waiting = [holder(box, "-m", "c/x", "--task", task) for task in ("t", "u")]
+    assert all(" waits, " in one.line(stream="stderr") for one in waiting)
+    box.config("[pools.c]\nlimit = 3\nper_task = 1\n")
+    second, other = waiting
+    assert other.line() == "up"
+    assert second.silent()
+    assert first.end() == 0
+    assert second.line() == "up"
+    assert [one.end() for one in waiting] == [0, 0]

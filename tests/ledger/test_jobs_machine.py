@@ -15,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from headgate.core.admission.pools import Declared
+from headgate.core.admission.pools import FAIR, Declared
 from headgate.core.jobs.job import Job, Spec, load
 from headgate.core.jobs.states import ENDED, Place, State, Timer, Word
 from headgate.core.times import Ms, Seconds
@@ -39,11 +39,15 @@ from headgate.store.sqlite import SqliteStore
 from tests.ledger.test_machine import STEADY, Crash, patient, usual
 from tests.ledger.yard import BADLY, GONE, REFUSED, WELL
 
-LIMITS = {"host": 4, "a": 2, "a/x": 1, "b": 3}
+LIMITS = {"host": 4, "a": 2, "a/x": 1, "b": 3, "role:lead": 2}
+PER_TASK = {"b": 2, "role:lead": 1}
+FAIR_POOLS = {"a"}
 POOLS = {"a/x": ("host", "a", "a/x"), "a/y": ("host", "a"), "b/z": ("host", "b"), "": ("host",)}
 ENDS = (WELL, WELL, BADLY, REFUSED, GONE, BADLY._replace(session="s"))
 picks = st.integers(0, 60)
 keys = st.sampled_from(sorted(POOLS))
+tasks = st.sampled_from(["", "t", "t", "u"])
+roles = st.sampled_from(["", "", "role:lead"])
 Do = Callable[[Ledger], object]
 T = TypeVar("T")
 
@@ -65,7 +69,14 @@ class JobMachine(RuleBasedStateMachine):
         self.names = 0
         self.runners: dict[str, str] = {}
         """Runners, each with the worker that had it started."""
-        declared = {name: Declared(limit=limit) for name, limit in LIMITS.items()}
+        declared = {
+            name: Declared(
+                limit=limit,
+                per_task=PER_TASK.get(name),
+                order=FAIR if name in FAIR_POOLS else None,
+            )
+            for name, limit in LIMITS.items()
+        }
         stores: list[Store] = [
             MemoryStore(clock=lambda: self.now),
             SqliteStore(path, synchronous="OFF", clock=lambda: self.now),
@@ -128,6 +139,8 @@ class JobMachine(RuleBasedStateMachine):
         models=st.sampled_from([(), (), ("a/x", "b/z"), ("a/y", "a/x", "b/z")]),
         escalate=st.booleans(),
         crash=st.sampled_from([False, False, False, True]),
+        task=tasks,
+        roles=roles,
     )
     def submit(  # noqa: PLR0917
         self,
@@ -142,6 +155,8 @@ class JobMachine(RuleBasedStateMachine):
         models: tuple[str, ...],
         escalate: bool,  # noqa: FBT001 - by name
         crash: bool,  # noqa: FBT001 - by name
+        task: str,
+        roles: str,
     ) -> None:
         """Somebody hands in a job; or dies in the middle of it, which leaves no trace."""
         spec = Spec(
@@ -155,9 +170,20 @@ class JobMachine(RuleBasedStateMachine):
             attempts=attempts,
         )
         key = models[0] if models else key
-        weight = 1 if "a/x" in (key, *models) else weight
+        weight = 1 if roles or "a/x" in (key, *models) else weight
         needs = tuple(dict.fromkeys(self.pick(one) for one in after if self.known()))
-        draft = Draft(spec, key, urgency, Ms(0), weight, label="agent", after=needs, hold=hold)
+        draft = Draft(
+            spec=spec,
+            key=key,
+            urgency=urgency,
+            since=Ms(0),
+            weight=weight,
+            task=task,
+            label="agent",
+            after=needs,
+            hold=hold,
+            roles=roles,
+        )
         if crash:
             self._crash(lambda ledger: lifecycle.submit(ledger, draft))
         else:
@@ -177,13 +203,19 @@ class JobMachine(RuleBasedStateMachine):
                     while tx.next_id() <= burnt:
                         pass
 
-    @rule(key=keys, pick=picks, urgency=st.sampled_from([0, -10, 10]))
-    def ask(self, key: str, pick: int, urgency: int) -> None:
+    @rule(key=keys, pick=picks, urgency=st.sampled_from([0, -10, 10]), task=tasks, roles=roles)
+    def ask(self, key: str, pick: int, urgency: int, task: str, roles: str) -> None:
         """Somebody who waits in person asks for a seat."""
         names = [name for name in self.alive(workers=False) if name.startswith("p")]
         if names:
             request = Request(
-                key, names[pick % len(names)], "m", urgency=urgency, since=Ms(self.now)
+                key=key,
+                member=names[pick % len(names)],
+                machine="m",
+                urgency=urgency,
+                since=Ms(self.now),
+                task=task,
+                roles=roles,
             )
             self.transact(lambda ledger: admit.ask(ledger, request))
 
@@ -428,11 +460,16 @@ class JobMachine(RuleBasedStateMachine):
     def limits_hold(self) -> None:
         """Jobs and persons together never exceed a limit, nor grow where it was lowered."""
         totals: Counter[str] = Counter()
+        held: Counter[tuple[str, str]] = Counter()
         for lease in self.read(lambda tx: tx.leases(0, 9_999)):
-            totals.update(dict.fromkeys(POOLS[lease.key], lease.weight))
+            pools = (*POOLS[lease.key], *lease.roles.split())
+            totals.update(dict.fromkeys(pools, lease.weight))
+            held.update({(pool, lease.task): lease.weight for pool in pools if pool in PER_TASK})
         for pool, total in totals.items():
             assert total <= max(self.limits[pool], self.totals[pool]), f"{pool} grew to {total}"
         self.totals = totals
+        for (pool, task), seats in held.items():
+            assert seats <= PER_TASK[pool], f"{task} holds {seats} of {pool}"
 
 
 def _known(tx: Tx, words: tuple[Word, ...] = tuple(Word)) -> list[Job]:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from headgate.core.times import Seconds
+from headgate.core.times import Ms, Seconds
 from headgate.errors import (
     StoreCorruptError,
     StoreFullError,
@@ -17,10 +18,11 @@ from headgate.errors import (
     StoreUntrustedError,
     UsageError,
 )
+from headgate.ledger.transaction.rows import EventRow
 from headgate.store import maintenance
 from headgate.store.sqlite import SqliteStore
 from tests.store.test_sqlite import mount
-from tests.support import LONG, Program, until
+from tests.support import HEADGATE, LONG, Program, until
 
 WRITER = """
 import sys
@@ -208,3 +210,59 @@ def test_nothing_is_made_where_no_store_is(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no file"):
         maintenance.find("memory://")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_each_table_takes_is_told(path: Path) -> None:
+    """With its indexes, and what nothing uses; together it is the whole file. Nothing if late."""
+    store = SqliteStore(path)
+    with store.transaction(write=True) as tx:
+        for _ in range(2_000):
+            tx.add_event(EventRow(0, Ms(1), "told", *(7, "a/x", "t", "", "x" * 100)))
+    store.close()
+    found = maintenance.sizes(path)
+    assert found["event"] > 200_000
+    assert sum(found.values()) == path.stat().st_size
+    db = apsw.Connection(str(path))
+    db.execute("DELETE FROM event")
+    db.close()
+    assert maintenance.sizes(path)[""] > 150_000
+    path.write_bytes(b"no store at all, and long enough to be looked at as one" * 40)
+    assert maintenance.sizes(path) == {}
+
+
+def test_ctrl_c_leaves_a_store_as_it_was(path: Path) -> None:
+    """Exit 130 in the midst of compacting, nothing is left behind, and others can write."""
+    db = apsw.Connection(str(path))
+    db.execute(
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000) "
+        "INSERT INTO note SELECT 'n' || i, hex(randomblob(60)) FROM n"
+    )
+    db.execute("DELETE FROM note WHERE name LIKE 'n%3'")
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    before, beside = path.stat().st_size, {file.name for file in path.parent.iterdir()}
+    words = [HEADGATE, "--store", f"sqlite://{path}", "store", "compact", "--at-most", "300s"]
+    one = Program(words, env={**os.environ, "SQLITE_TMPDIR": str(path.parent)})
+    until(lambda: _is_locked(path))
+    one.process.send_signal(signal.SIGINT)
+    assert one.wait() == 130
+    assert [one.line(stream=stream) for stream in ("stdout", "stderr")] == ["", ""]
+    one.close()
+    assert path.stat().st_size == before
+    left = {file.name for file in path.parent.iterdir()} - beside
+    assert left <= {"rows.db-wal", "rows.db-shm"}
+    assert maintenance.check(place(path), go_on) == []
+    note(path, "written")
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether somebody else writes."""
+    db = apsw.Connection(str(path))
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("ROLLBACK")
+    except apsw.BusyError:
+        return True
+    finally:
+        db.close()
+    return False

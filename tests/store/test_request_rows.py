@@ -5,18 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from headgate.config.parsed_config import Retention
 from headgate.core.times import Ms
-from headgate.ledger.transaction.request_rows import (
-    MOST_METERED,
-    MOST_REQUESTS,
-    MeteredRow,
-    RequestSums,
-)
+from headgate.ledger.transaction.request_rows import MeteredRow, RequestSums
+from headgate.ledger.transaction.rows import EventRow
 from headgate.store import Store, open_store
 from tests.store.far import FarStore
 from tests.store.rows import job, lease, request
 
 SLACK = 100
+MOST_REQUESTS = MOST_METERED = 10_000
 
 
 class Crash(BaseException):
@@ -117,6 +115,31 @@ def test_sums_of_jobs_and_leases_stay(store: Store) -> None:
         assert tx.metered(3 * SLACK + 1) is not None
         tx.drop_job(1)
         assert tx.metered(1) is None
+
+
+def test_as_much_is_kept_as_is_said(store: Store) -> None:
+    """Of events, requests, sums and roles; what is kept follows with the next that are added."""
+    kept = Retention(events=200, requests=300, history=400)
+    with store.transaction(write=True) as tx:
+        tx.add_lease(lease(2))
+        tx.set_roles(2, "role:lead")
+    for start in range(0, 1_000, 50):
+        with store.transaction(write=True) as tx:
+            tx.retain(kept)
+            tx.add_requests(1, [request()] * 50)
+            for work in range(3 + start, 53 + start):
+                tx.keep_meter(work, "wire", "", "")
+                tx.set_roles(work, "role:lead")
+                tx.set_turn("a", "t", Ms(work))
+                tx.add_event(EventRow(0, Ms(work), "told", *(work, "", "", "", "")))
+    with store.transaction(write=False) as tx:
+        assert 200 <= len(tx.events(-1, 10**6, 0)) <= 200 + SLACK
+        assert 299 <= len(tx.requests_of(1, 10**6)) <= 300 + SLACK
+        with_sums = [work for work in range(3, 1_003) if tx.metered(work) is not None]
+        assert 400 <= len(with_sums) <= 400 + 2 * SLACK
+        with_roles = [work for work in range(3, 1_003) if tx.roles(work)]
+        assert 400 <= len(with_roles) <= 400 + 2 * SLACK
+        assert tx.roles(2) == "role:lead"
 
 
 def test_what_failed_leaves_no_trace(store: Store) -> None:

@@ -93,7 +93,7 @@ def _columns(path: Path, id: int) -> tuple[object, ...]:
 def test_every_job_is_in_its_state(today: Today) -> None:
     """Also one that is parked by its row and stands in line; each is listed once, and counted."""
     assert {name: today.of(name).state for name in today.named} == STATES
-    assert set(STATES.values()) == set(State) - {State.ASKED}  # younger than that store
+    assert set(STATES.values()) == set(State) - {State.ASKED}  # which that version did not know
     counts = today.read(job_queries.counts)
     words = [state.word for state in STATES.values()]
     assert counts == {word.value: words.count(word) for word in Word}

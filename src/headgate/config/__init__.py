@@ -12,6 +12,7 @@ pool_fields     what it can have in it
 notify          where notifications go
 usage           where upstream's own count is read
 server          where the server listens, and whom it answers
+store           how much is kept of what is over
 jobs            when agents are ended, and what becomes of their jobs
 project         a project's own file: what it may say, and who trusts it
 profiles        what is known about kinds of agents, built in or told by the user

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headgate.config.error_text import dotted, label, not_toml, shown
-from headgate.config.parsed_config import GRACE, Config
+from headgate.config.parsed_config import GRACE, Config, Retention
 from headgate.config.pool import judge_pool, read_defaults, read_pool
 from headgate.config.problems import Notes, each_table, read_table, wrong_at
 from headgate.core.admission.pools import DEFAULTS, Declared
@@ -43,6 +43,7 @@ TABLES: Fields = {
     ),
     "notify": Field(None, "targets", text="Who is told of what happens."),
     "server": Field(None, "a table", text="Where the server listens, and whom it answers."),
+    "store": Field(None, "a table", text="How much the store keeps of what is over."),
     "templates": Field(
         None,
         "a table",
@@ -83,6 +84,7 @@ def parse(text: str, name: str) -> Config:
     profiles = _read_profiles(notes, document)
     targets = _read_notify(notes, document)
     server = _read_server(notes, document)
+    store = _read_store(notes, document)
     if notes.errors:
         raise ConfigError("\n".join(notes.lines(notes.errors)))
     warnings = notes.lines(notes.warnings)
@@ -97,6 +99,7 @@ def parse(text: str, name: str) -> Config:
         profiles=profiles,
         notify=targets,
         server=server,
+        store=store,
     )
 
 
@@ -140,6 +143,14 @@ def _read_server(notes: Notes, document: Mapping[str, object]) -> ServerSettings
     from headgate.config.server import read_server
 
     return read_server(notes, document)
+
+
+def _read_store(notes: Notes, document: Mapping[str, object]) -> Retention:
+    if "store" not in document:
+        return Retention()
+    from headgate.config.store import read_store
+
+    return read_store(notes, document)
 
 
 def _read_pools(

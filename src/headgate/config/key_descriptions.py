@@ -12,6 +12,7 @@ from headgate.config.profile_fields import FIELDS as PROFILE
 from headgate.config.profile_fields import TOOL
 from headgate.config.server import FIELDS as SERVER
 from headgate.config.server import TEMPLATE
+from headgate.config.store import FIELDS as STORE
 from headgate.config.usage import FIELDS as USAGE
 from headgate.core.answers.answer_rules import FIELDS as CLASSIFY
 from headgate.core.named_tuple import NamedTuple
@@ -33,6 +34,7 @@ FIELDS: dict[str, Fields] = {
     "notify": NOTIFY,
     "notify.only": ONLY,
     "server": SERVER,
+    "store": STORE,
     "templates.NAME": TEMPLATE,
 }
 """The fields of each table; the one without a name is the file itself."""

@@ -18,6 +18,15 @@ GRACE = Ms(10_000)
 """Milliseconds an ended agent has between SIGTERM and SIGKILL, unless the file says otherwise."""
 
 
+class Retention(NamedTuple):
+    """How much a store keeps of what is over; it may be late with forgetting by a hundred."""
+
+    events: int = 10_000
+    requests: int = 10_000
+    history: int = 10_000
+    """Of how much work that has ended, beside jobs, sums and roles are kept."""
+
+
 class Config(NamedTuple):
     """What a configuration file says. Times are in milliseconds."""
 
@@ -35,3 +44,5 @@ class Config(NamedTuple):
     notify: "tuple[NotifyTarget, ...]" = ()
     """Where notifications go."""
     server: ServerSettings = ServerSettings()
+    store: Retention = Retention()
+    """How much the store keeps of what is over."""

@@ -10,6 +10,7 @@ overlapping_pools  pools that never limit anything, or match nothing
 timeouts           timeouts that conflict
 deadlocks          work that waits for each other in a circle
 storage            SQLite, the file system, the store's folder
+store_size         what each kind of what a store keeps costs in bytes
 machine            what this machine and this Python can do
 unmanaged_agents   agents that run without a lease
 meters             how the agents of this machine would be counted and watched

@@ -14,6 +14,7 @@ from headgate.doctor import (
     overlapping_pools,
     settings,
     storage,
+    store_size,
     timeouts,
     try_notification,
     unmanaged_agents,
@@ -29,7 +30,7 @@ _CHECKS: tuple[tuple[str, tuple[Check, ...]], ...] = (
     ("Limits", (limit_sources.check, overlapping_pools.check)),
     ("Timeouts", (timeouts.check,)),
     ("Waits", (deadlocks.check,)),
-    ("Store", (storage.check,)),
+    ("Store", (storage.check, store_size.check)),
     ("Machine", (machine.check,)),
     ("Agents", (unmanaged_agents.check, meters.check)),
 )

@@ -66,7 +66,8 @@ class Settings(Participant):
             self._source.problem = None
 
     def begin(self, ledger: Ledger) -> None:
-        """Tell what is wrong with the file."""
+        """Have the store keep what the file says, and tell what is wrong with it."""
+        ledger.tx.retain(self._source.config.store)
         while self._problems:
             ledger.tell("config_refused", self._problems.popleft())
 

@@ -47,6 +47,7 @@ from headgate.gate.transactions.operation import About, Attendant, Operation, Re
 from headgate.gate.usage_poller import Poller
 from headgate.gate.waiting_and_held import Changes, WaitingAndHeld
 from headgate.ledger import dead_members, idle_leases, release, watch_duty
+from headgate.ledger.admission import task_lanes
 from headgate.ledger.queries.positions_and_etas import Survey
 from headgate.ledger.transaction.ledger import Ledger
 from headgate.ledger.transaction.rows import Expected, Tx
@@ -387,7 +388,7 @@ class Runtime:
         return _Found(
             changes,
             told,
-            unsettled=plan.vacant or bool(dead) or Survey(ledger).stuck,
+            unsettled=plan.vacant or bool(dead) or _is_unsettled(ledger, plan),
             dead=dead,
             late=_not_started(ledger),
         )
@@ -442,10 +443,16 @@ def _not_started(ledger: Ledger) -> frozenset[str]:
     return frozenset(lease.member for lease in recent if not lease.pid)
 
 
+def _is_unsettled(ledger: Ledger, plan: watch_duty.WatchList) -> bool:
+    return (plan.on_watch and task_lanes.unsorted(ledger)) or Survey(ledger).stuck
+
+
 def _tidy(ledger: Ledger, dead: Sequence[str] = ()) -> None:
     """Free what these held, or all who are dead if nobody is on watch; then look at the line."""
     among = dead if watch_duty.is_kept(ledger) else None
     dead_members.remove_dead_members(ledger, among)
+    if task_lanes.unsorted(ledger):
+        task_lanes.sort_out(ledger)
     ledger.reconsider()
 
 

@@ -60,57 +60,80 @@ class RemoteSlot(SlotContext):
             if on_wait is not None:
                 call_in(loop, partial(on_wait, spot))
 
-        waits = asyncio.ensure_future(
-            asyncio.to_thread(self._ask_first, done, None if on_wait is None else tell)
-        )
+        heard = None if on_wait is None else tell
+        asked, deadline = await self._ask_aside(done, heard, self._deadline())
+        while True:
+            try:
+                lease = await self._await(asked, deadline, done)
+                if lease is not None:
+                    return lease
+                await asyncio.sleep(_AGAIN)
+            except BaseException:
+                if asked.lease is None or asked.error is None:
+                    await asyncio.shield(asyncio.to_thread(self._renewals.forget, asked))
+                raise
+            done.clear()
+            asked, deadline = await self._ask_aside(done, heard, deadline)
+
+    async def _ask_aside(
+        self,
+        done: threading.Event,
+        on_wait: Callable[[Waiting], None] | None,
+        deadline: float | None,
+    ) -> tuple[Pending, float | None]:
+        """Ask in another thread. What nobody wants any more when that is done, it gives back.
+
+        The loop may be closed by then: `asyncio.run` cancels all tasks, and ends.
+        """
+        import asyncio
+
+        lock, wanted, made = threading.Lock(), True, list[Pending]()
+
+        def ask() -> tuple[Pending, float | None]:
+            asked = self._ask(done, on_wait, deadline)
+            with lock:
+                made.append(asked[0])
+                if wanted:
+                    return asked
+            self._renewals.forget(asked[0])
+            return asked
+
         try:
-            asked, deadline = await asyncio.shield(waits)
-        except asyncio.CancelledError:
-            waits.add_done_callback(self._forget_late)
-            raise
-        try:
-            return await self._await(asked, deadline, done)
+            return await asyncio.to_thread(ask)
         except BaseException:
-            if asked.lease is None or asked.error is None:
-                await asyncio.shield(asyncio.to_thread(self._renewals.forget, asked))
+            with lock:
+                wanted = False
+            for one in made:
+                threading.Thread(target=self._renewals.forget, args=(one,), daemon=True).start()
             raise
 
-    async def _await(self, asked: Pending, deadline: float | None, done: threading.Event) -> Lease:
-        """Wait for the outcome, without blocking the loop."""
+    async def _await(
+        self, asked: Pending, deadline: float | None, done: threading.Event
+    ) -> Lease | None:
+        """Wait for the outcome, without blocking the loop; None if it must be asked for anew."""
         import asyncio
 
         loop = asyncio.get_running_loop()
-        while True:
-            outcome: asyncio.Future[None] = loop.create_future()
+        outcome: asyncio.Future[None] = loop.create_future()
 
-            def told(one: Pending, outcome: "asyncio.Future[None]" = outcome) -> None:
-                done.set()
-                if not call_in(loop, partial(_resolve, outcome)):
-                    self._renewals.forget(one)
+        def told(one: Pending) -> None:
+            done.set()
+            if not call_in(loop, partial(_resolve, outcome)):
+                self._renewals.forget(one)
 
-            asked.told = told
-            if not done.is_set() and asked.lease is None and asked.error is None:
-                try:
-                    async with asyncio.timeout(_left(deadline)):
-                        await outcome
-                except TimeoutError:
-                    raise self._too_late() from None
-            if lease := self._won(asked):
-                return lease
-            await asyncio.sleep(_AGAIN)
-            done.clear()
-            asked, deadline = await asyncio.to_thread(self._ask, done, asked.on_wait, deadline)
-
-    def _forget_late(self, waits: Any) -> None:  # noqa: ANN401 - a task
-        if waits.cancelled() or waits.exception() is not None:
-            return
-        asked, _ = waits.result()
-        threading.Thread(target=self._renewals.forget, args=(asked,), daemon=True).start()
+        asked.told = told
+        if not done.is_set() and asked.lease is None and asked.error is None:
+            try:
+                async with asyncio.timeout(_left(deadline)):
+                    await outcome
+            except TimeoutError:
+                raise self._too_late() from None
+        return self._won(asked)
 
     def _acquire(
         self, done: threading.Event, on_wait: Callable[[Waiting], None] | None
     ) -> RemoteLease:
-        asked, deadline = self._ask_first(done, on_wait)
+        asked, deadline = self._ask(done, on_wait, self._deadline())
         try:
             while True:
                 self._sleep(asked, done, deadline)
@@ -131,11 +154,6 @@ class RemoteSlot(SlotContext):
                 return
             if left is not None:
                 raise self._too_late()
-
-    def _ask_first(
-        self, done: threading.Event, on_wait: Callable[[Waiting], None] | None
-    ) -> tuple[Pending, float | None]:
-        return self._ask(done, on_wait, self._deadline())
 
     def _ask(
         self,

@@ -14,8 +14,8 @@ import apsw
 
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.errors import StoreUnavailableError, UsageError
-from headgate.store.locate import default_url
+from headgate.errors import StoreError, StoreUnavailableError, UsageError
+from headgate.store.locate import as_url, default_url
 from headgate.store.sqlite_errors import explain
 from headgate.store.trusted_paths import check_folder, check_trusted
 from headgate.store.urls import file_of
@@ -24,6 +24,7 @@ _PATIENCE = Seconds(30)
 _STEPS = 20_000
 """After how many steps of SQLite's somebody is asked whether to go on."""
 _SHOWN = 20
+_GLANCE = Seconds(2)
 GoOn = Callable[[], bool]
 """Whether to go on; asked a few hundred times a second."""
 
@@ -71,7 +72,7 @@ class Compacted(NamedTuple):
 
 def find(url: str | None) -> Place:
     """The file of a store that is there, and whose it is."""
-    found = file_of(url or default_url())
+    found = file_of(as_url(url) if url else default_url())
     if found is None:
         raise UsageError("this store has no file to look after: use --store sqlite:///path/to/file")
     path, shared = found
@@ -162,6 +163,29 @@ def compact(place: Place, at_most: Seconds, go_on: GoOn) -> Compacted | None:
             raise
         return None
     return Compacted(before, _size(place.path))
+
+
+def sizes(path: Path, at_most: Seconds = _GLANCE) -> dict[str, int]:
+    """How many bytes each table takes with its indexes, and under no name what nothing does.
+
+    Nothing is told of a store that it takes too long to look through, or that cannot be read.
+    """
+    until = time.monotonic() + at_most
+    try:
+        with _open(Place(path, shared=False), lambda: time.monotonic() < until) as db:
+            rows = db.execute(
+                "SELECT coalesce(tbl_name, ''), sum(pgsize) FROM dbstat AS used "
+                "LEFT JOIN sqlite_schema AS known ON known.name = used.name "
+                "WHERE aggregate = TRUE GROUP BY 1"
+            )
+            found = {str(name) or "sqlite_schema": int(size) for name, size in rows}
+            (free,), (page,) = (
+                next(db.execute("PRAGMA freelist_count")),
+                next(db.execute("PRAGMA page_size")),
+            )
+            return {**found, "": free * page}
+    except (apsw.InterruptError, StoreError):
+        return {}
 
 
 def _size(path: Path) -> int:

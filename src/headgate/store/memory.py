@@ -29,8 +29,6 @@ from headgate.store.memory_remote import MemoryRemoteRows
 from headgate.store.memory_shares import MemoryShareRows
 from headgate.store.sorted_places import Ordered, in_order
 
-_EVENTS = 10_000
-
 
 class MemoryStore:
     """A store that ends with its process. A transaction that fails is undone step by step."""
@@ -126,7 +124,7 @@ class _Rows(MemoryRemoteRows, MemoryShareRows):
     def forget_undo(self) -> None:
         """Make the changes stay."""
         self._undo.clear()
-        while len(self._events) > _EVENTS:
+        while len(self._events) > self._kept.events:
             self._events.popleft()
         self.forget_old_requests()
 
@@ -338,6 +336,9 @@ class _Rows(MemoryRemoteRows, MemoryShareRows):
 
     def lease(self, id: int) -> LeaseRow | None:
         return self._leases.get(id)
+
+    def _is_known(self, work: int) -> bool:
+        return work in self._tickets or super()._is_known(work)
 
     def _has_lease(self, id: int) -> bool:
         return id in self._leases

@@ -3,10 +3,9 @@
 from collections import deque
 from collections.abc import Sequence
 
+from headgate.config.parsed_config import Retention
 from headgate.core.times import NO_TIME, Ms
 from headgate.ledger.transaction.request_rows import (
-    MOST_METERED,
-    MOST_REQUESTS,
     NO_SUMS,
     MeteredRow,
     RequestRow,
@@ -26,13 +25,17 @@ class MemoryRequestRows(MemoryJobRows):
         self._requests: deque[RequestRow] = deque()
         self._last_request = 0
         self._metered: dict[int, MeteredRow] = {}
+        self._kept = Retention()
+
+    def retain(self, kept: Retention) -> None:
+        self._kept = kept
 
     def keep_meter(self, work: int, meter: str, why: str, hint: str) -> None:
         row = self._metered.get(work, MeteredRow(work))
         row = row._replace(meter=meter, why=why, hint=hint, in_flight=0, oldest=NO_TIME)
         self._set(self._metered, work, row)
-        if len(self._metered) > MOST_METERED + _SLACK:
-            for old in sorted(self._metered)[:-MOST_METERED]:
+        if len(self._metered) > self._kept.history + _SLACK:
+            for old in sorted(self._metered)[: -self._kept.history]:
                 if old not in self._jobs and not self._has_lease(old):
                     self._pop(self._metered, old)
 
@@ -52,7 +55,7 @@ class MemoryRequestRows(MemoryJobRows):
 
     def forget_old_requests(self) -> None:
         """Keep to the bound; nothing of a transaction can be undone any more."""
-        while len(self._requests) > MOST_REQUESTS:
+        while len(self._requests) > self._kept.requests:
             self._requests.popleft()
 
     def set_in_flight(self, work: int, count: int, oldest: Ms) -> None:

@@ -3,6 +3,8 @@
 from headgate.core.times import NO_TIME, Ms
 from headgate.store.memory_requests import MemoryRequestRows
 
+_SLACK = 100
+
 
 class MemoryShareRows(MemoryRequestRows):
     """Who carries which roles, and who had a turn when."""
@@ -19,6 +21,13 @@ class MemoryShareRows(MemoryRequestRows):
     def set_roles(self, work: int, roles: str) -> None:
         if roles:
             self._set(self._roles, work, roles)
+            if len(self._roles) > self._kept.history + _SLACK:
+                for old in sorted(self._roles)[: -self._kept.history]:
+                    if not self._is_known(old):
+                        self._pop(self._roles, old)
+
+    def _is_known(self, work: int) -> bool:
+        return work in self._jobs or self._has_lease(work)
 
     def turn(self, place: str, task: str) -> Ms:
         return self._turns.get((place, task), NO_TIME)

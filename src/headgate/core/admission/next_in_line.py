@@ -90,7 +90,8 @@ class Head(NamedTuple):
     def turn(self) -> Turn:
         """When it comes up."""
         urgency, since, id = self.order
-        return urgency, max(since, self.served), since, id
+        served = self.served
+        return urgency, max(served, since), since, id
 
     @property
     def id(self) -> int:
@@ -150,7 +151,7 @@ def heads_of(lanes: Iterable[int], follow: Follow) -> Iterator[Head | Closed]:
             heads.append(first)
         elif first is not None:
             yield Closed(lane, first)
-    heads.sort(key=_turn)
+    heads.sort(key=_turn if any(head.served for head in heads) else None)
     yield from heads
 
 

@@ -94,6 +94,8 @@ class Pools(Mapping[str, Pool]):
         """Those of them about which something is kept that cannot be read."""
         self.probing: dict[str, Pool] = {}
         """Those of them that have a probe out."""
+        self.sharing: dict[str, Pool] = {}
+        """Those of them that tell tasks apart."""
         self._make = make
 
     def __getitem__(self, name: str) -> Pool:
@@ -106,6 +108,8 @@ class Pools(Mapping[str, Pool]):
                 self.unread[name] = found
             if found.learned is not None and found.learned.probe:
                 self.probing[name] = found
+            if found.tells_tasks_apart:
+                self.sharing[name] = found
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -119,6 +123,7 @@ class Pools(Mapping[str, Pool]):
         self.made.pop(name, None)
         self.unread.pop(name, None)
         self.probing.pop(name, None)
+        self.sharing.pop(name, None)
 
 
 class PoolSet:
@@ -131,6 +136,8 @@ class PoolSet:
         self.needs: dict[tuple[str, str, int], tuple[Need, ...]] = {}
         """What work needs that borrows nothing, by key, machine and weight (`Ledger.needs`)."""
         self._of: dict[str, tuple[Pool, ...]] = {}
+        self.sorted_out = False
+        """Whether all were found in lanes of their own tasks, since it last changed."""
         self._apart: dict[str, bool] = {}
         self._views: dict[str, PoolSet] = {}
         self._beyond: dict[str, frozenset[str]] = {}
@@ -178,6 +185,7 @@ class PoolSet:
         self.needs.clear()
         self._of.clear()
         self._apart.clear()
+        self.sorted_out = False
         self._views.clear()
         self._beyond.clear()
         if self._notable is not None:

@@ -173,9 +173,14 @@ class Pool(NamedTuple):
     @property
     def bounded(self) -> bool:
         """Whether there is anything that could keep somebody out, other than a pause."""
-        limited = self.limit is not None or self.usage is not None or self.warned_limit is not None
-        limited = limited or self.per_task is not None
-        return limited or self.rates != NO_RATES or self.pressure_limits is not None
+        return (
+            self.limit is not None
+            or self.usage is not None
+            or self.per_task is not None
+            or self.warned_limit is not None
+            or self.pressure_limits is not None
+            or self.rates != NO_RATES
+        )
 
     @property
     def tells_tasks_apart(self) -> bool:

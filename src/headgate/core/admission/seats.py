@@ -202,7 +202,7 @@ def task_reason(need: Need, use: Use) -> Reason | None:
 
 def _no_seat(need: Need, cls: str, use: Use, most: int, now: Ms) -> Reason | None:
     """Why these seats are not free under this limit, or None if they are."""
-    pool, place, seats, *_ = need
+    pool, place, seats, _, _ = need
     level = use.taken(place) + seats
     others = use.kept.get(place, 0) + (_reserved(pool, place, cls, use) if pool.reserve else 0)
     if level + others <= most:
@@ -240,7 +240,7 @@ def _unconfirmed(need: Need, level: int, use: Use) -> Reason | None:
 
 def _may_probe(need: Need, level: int, others: int, use: Use, now: Ms) -> bool:
     """Whether this may be the one that tries what lies above a learned limit."""
-    pool, place, seats, *_ = need
+    pool, place, seats, _, _ = need
     it = pool.learned
     if it is None or pool.adapt != LEARN or place in use.probing:
         return False
@@ -265,7 +265,7 @@ def had_room(pool: Pool, place: str, seats: int, use: Use) -> bool:
 
 
 def _why(need: Need, cls: str, use: Use, most: int, now: Ms) -> Reason:
-    pool, place, seats, *_ = need
+    pool, place, seats, _, _ = need
     held = use.held.get(place, 0) + use.foreign.get(place, 0)
     taken = use.taken(place)
     if seats > ceiling(pool, cls):
@@ -295,9 +295,13 @@ def outgrown(need: Need, now: Ms) -> bool:
 def ceiling(pool: Pool, cls: str) -> int:
     """The most seats that one piece of work of this class can ever have in a pool."""
     most = pool.limit if pool.learned is None else pool.most
-    others = sum([seats for other, seats in pool.reserve if other != cls]) if pool.reserve else 0
-    found = max(1, (MOST if most is None else most) - others)
-    return found if pool.per_task is None else min(found, pool.per_task)
+    if most is None:
+        most = MOST
+    if pool.reserve:
+        most -= sum([seats for other, seats in pool.reserve if other != cls])
+    if pool.per_task is not None:
+        most = min(most, pool.per_task)
+    return max(1, most)
 
 
 def _reserved(pool: Pool, place: str, cls: str, use: Use) -> int:
@@ -312,7 +316,7 @@ def _reserved(pool: Pool, place: str, cls: str, use: Use) -> int:
 
 def free(need: Need, cls: str, use: Use) -> int:
     """Seats of a limited pool that this class could have now."""
-    pool, place, *_ = need
+    pool, place, _, _, _ = need
     reserved = _reserved(pool, place, cls, use) if pool.reserve else 0
     most = bound(pool, place, use) or 0
     return most - use.taken(place) - use.kept.get(place, 0) - reserved

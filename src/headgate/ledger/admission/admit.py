@@ -196,9 +196,13 @@ def settle(ledger: Ledger) -> None:
         dead_members.drop_tickets(ledger, member)
 
     def follow(lane: int, after: Order | None) -> Head | Reason | None:
+        row = walk.lanes[lane]
         if after is None:
-            apply_signals.tidy(ledger, walk.lanes[lane].uses)
-        return walk.seen(next_head(ledger, walk.lanes[lane], after, lost=lose))
+            apply_signals.tidy(ledger, row.uses)
+        found = next_head(ledger, row, after, lost=lose)
+        if row.share and isinstance(found, Head):
+            walk.note_turn(found)
+        return found
 
     asked: list[int] = []
     walk = LineWalk(ledger, ledger.use, follow, changes)
@@ -318,7 +322,7 @@ def _head(ledger: Ledger, lane: Lane, weight: int, order: Order, wanted: _Wanted
         lender=lane.lender if chain else 0,
         alone=alone,
     )
-    for need in needs:
+    for need in needs if ledger.pool_set.pools.sharing else ():
         if need.task is not None:
             return head._replace(task=need.task, served=ledger.last_turn(needs))
     return head

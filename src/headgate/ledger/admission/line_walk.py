@@ -18,7 +18,7 @@ from heapq import heappop, heappush
 
 from headgate.core.admission import next_in_line
 from headgate.core.admission.next_in_line import Closed, Follow, Head, Order, Turn, heads_of
-from headgate.core.admission.seats import Need, Reason, Use, blocked_by, had_room
+from headgate.core.admission.seats import Need, Use, blocked_by, had_room
 from headgate.core.key_patterns import HOST, ROLE, as_glob
 from headgate.core.quantities import CLASSES
 from headgate.core.times import Ms
@@ -71,11 +71,9 @@ class LineWalk:
         while ready:
             yield from self._give(ready)
 
-    def seen(self, found: Head | Reason | None) -> Head | Reason | None:
-        """Note when a task's lane comes up; the same that was found."""
-        if isinstance(found, Head) and self.lanes[found.lane].share:
-            self._turns[found.lane] = found.turn
-        return found
+    def note_turn(self, head: Head) -> None:
+        """Note when a task's lane comes up."""
+        self._turns[head.lane] = head.turn
 
     def keep_turns(self) -> None:
         """Have these lanes come up when it is their turn; few lanes are all looked at anyway."""

@@ -125,7 +125,7 @@ class Ledger:
         pool = self.pool_set.pools.get(name)  # as it is, whatever somebody's view makes of it
         if pool is not None:
             outside_use.fill(self, use, pool)
-            if pool.tells_tasks_apart:
+            if name in self.pool_set.pools.sharing:
                 task_shares.fill(self, use, pool)
 
     def recent_leases(self) -> list[LeaseRow]:
@@ -375,7 +375,7 @@ class Ledger:
                 ]
             )
             seen.needs[uses, machine, weight] = plain
-        if task is not None and seen.tells_tasks_apart(uses):
+        if self.pool_set.pools.sharing and task is not None and seen.tells_tasks_apart(uses):
             plain = tuple(
                 need._replace(task=task) if need.pool.tells_tasks_apart else need for need in plain
             )

@@ -8,13 +8,9 @@ ten thousand others have been started. Nothing in here tells what was asked, or 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from headgate.config.parsed_config import Retention
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import NO_TIME, Ms
-
-MOST_REQUESTS = 10_000
-"""How many requests are remembered; a store may be late with forgetting by a hundred."""
-MOST_METERED = 10_000
-"""The sums of how many pieces of work are kept that have ended and are no jobs."""
 
 
 class RequestRow(NamedTuple):
@@ -94,6 +90,9 @@ class MeteredRow(NamedTuple):
 
 class RequestTx(Protocol):
     """What an open transaction must be able to do with these rows."""
+
+    def retain(self, kept: Retention) -> None:
+        """Hear how much is to be kept of what is over, from now on."""
 
     def keep_meter(self, work: int, meter: str, why: str, hint: str) -> None:
         """Remember how work is counted and watched; none of its requests is on its way."""

@@ -50,7 +50,6 @@ from headgate.store.sql_rows.tokens import TokenRows
 
 __all__ = ["Row", "Session", "SqlRows", "Statement", "Tables"]
 
-_EVENTS = 10_000
 _TRIM_EVERY = 100
 _REMEMBERED = 1_000
 """How many rows to remember for the next transaction; it may have to look through them."""
@@ -179,7 +178,7 @@ class SqlRows(LineRows, LeaseRows, JobRows, RequestRows, TokenRows, RemoteRows, 
             self._new_events = []
             if self._untrimmed >= _TRIM_EVERY:
                 self._untrimmed = 0
-                self._change("trim_events", _EVENTS)
+                self._change("trim_events", self._kept.events)
 
     def uid(self) -> str:
         if not self._known_uid:

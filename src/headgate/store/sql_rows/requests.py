@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 from headgate.core.times import Ms
 from headgate.ledger.transaction.request_rows import (
-    MOST_METERED,
-    MOST_REQUESTS,
     NO_SUMS,
     MeteredRow,
     RequestRow,
@@ -32,7 +30,7 @@ class RequestRows(Session):
         self._untrimmed_meters += 1
         if self._untrimmed_meters >= _TRIM_EVERY:
             self._untrimmed_meters = 0
-            self._change("trim_metered", MOST_METERED - 1)
+            self._change("trim_metered", self._kept.history - 1)
 
     def add_requests(
         self, work: int, rows: Sequence[RequestRow], more: RequestSums = NO_SUMS
@@ -43,7 +41,7 @@ class RequestRows(Session):
         self._untrimmed_requests += len(rows)
         if self._untrimmed_requests >= _TRIM_EVERY:
             self._untrimmed_requests = 0
-            self._change("trim_requests", MOST_REQUESTS)
+            self._change("trim_requests", self._kept.requests)
 
     def set_in_flight(self, work: int, count: int, oldest: Ms) -> None:
         self._change("set_in_flight", work, count, oldest)

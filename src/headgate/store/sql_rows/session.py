@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from headgate.config.parsed_config import Retention
+
 Row = tuple[Any, ...]
 
 
@@ -29,6 +31,11 @@ class Session:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._changes: list[Statement] = []
+        self._kept = Retention()
+
+    def retain(self, kept: Retention) -> None:
+        """Hear how much is to be kept of what is over, from now on."""
+        self._kept = kept
 
     def forget(self) -> None:
         """Remember nothing of any transaction before."""

@@ -6,8 +6,8 @@ from headgate.core.times import NO_TIME, Ms
 from headgate.store.sql_rows.session import Session, Tables
 
 _TRIM_EVERY = 100
-_KEPT = 10_000
-"""Of so much work that has ended the roles are kept, and of so many tasks the last turns."""
+_TURNS = 10_000
+"""Of so many tasks the last turns are kept."""
 
 
 class ShareRows(Session):
@@ -34,7 +34,7 @@ class ShareRows(Session):
         self._roles[work] = roles
         if roles:
             self._change("set_roles", work, roles)
-            self._trim("trim_roles")
+            self._trim()
 
     def turn(self, place: str, task: str) -> Ms:
         if (place, task) not in self._turns:
@@ -51,10 +51,13 @@ class ShareRows(Session):
         self._turns[place, task] = at
         self._latest_turns[place] = max(at, self.latest_turn(place))
         self._change("set_turn", place, task, at)
-        self._trim("trim_turns")
+        self._trim()
 
-    def _trim(self, what: str) -> None:
+    def _trim(self) -> None:
         self._untrimmed_shares += 1
         if self._untrimmed_shares >= _TRIM_EVERY:
             self._untrimmed_shares = 0
-            self._change(what, _KEPT)
+            self._change("trim_roles", self._kept.history)
+            self._change("trim_turns", _TURNS)
+            self._roles.clear()
+            self._turns.clear()
