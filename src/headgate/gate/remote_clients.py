@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from headgate.core.display.snapshots import Waiting
 from headgate.core.named_tuple import NamedTuple
 from headgate.core.times import Seconds
-from headgate.errors import CancelledWorkError, NoRoomError
+from headgate.errors import CancelledWorkError, FencedError, NoRoomError
 from headgate.gate.liveness.member_pipes import MemberRegistry
 from headgate.gate.transactions.group_commit import Transactor
 from headgate.gate.transactions.operation import Attendant, Joining, Operation
@@ -153,7 +153,11 @@ class RemoteClients(Attendant):
 
         poll = self._poll(member, 0, seen, places=places)
         try:
-            found = await self._perform(do)
+            try:
+                found = await self._perform(do)
+            except FencedError:  # it has left meanwhile, and has no files any more
+                await asyncio.to_thread(self._registry.forget, member)
+                raise
             if found.digest != seen or not wait:
                 return found
             await _either(poll.changed, wait)
