@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.config.key_descriptions import FIELDS, ConfigKey, all_fields
-from headgate.config.parsed_config import GRACE
+from headgate.config.parsed_config import GRACE, Retention
 from headgate.config.template import TEMPLATE
 from headgate.core.admission.pools import COOLDOWN, LEARN, Declared, UsageSource
 from headgate.core.agents.profile import Profile, Tool
@@ -49,6 +49,7 @@ COUNTS: dict[str, dict[str, Any]] = {
     "profiles.NAME.tools": Tool._field_defaults,
     "notify": NotifyTarget._field_defaults,
     "server": ServerSettings._field_defaults,
+    "store": Retention._field_defaults,
 }
 """What counts without a key."""
 IN_WORDS = {"name", "programs", "provider", "status", "profile", "meter"}
