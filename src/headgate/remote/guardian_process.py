@@ -32,7 +32,7 @@ class GuardianProcess:
         assert self._process.stdin is not None  # noqa: S101 - it was asked for
         os.set_blocking(self._process.stdin.fileno(), False)
 
-    def tell(self, line: str) -> None:
+    def send(self, line: str) -> None:
         """Let it know, if there is one."""
         process = self._process
         if process is None or process.stdin is None:
@@ -48,7 +48,7 @@ class GuardianProcess:
         """Let it go, now that nothing is held."""
         if self._process is None:
             return
-        self.tell("bye")
+        self.send("bye")
         assert self._process.stdin is not None  # noqa: S101 - it was asked for
         self._process.stdin.close()
         self._process.wait()

@@ -136,7 +136,7 @@ class Renewals:
             return
         fence = self._member.fence if self._member is not None else None
         self._until = 0 if fence is None else sent + fence
-        self._guardian.tell(f"until {self._until}")
+        self._guardian.send(f"until {self._until}")
 
     @property
     def lead(self) -> Ms:
@@ -208,7 +208,7 @@ class Renewals:
             if self.left() > 0:
                 return True
             self._leases.pop(lease.id, None)
-            self._guardian.tell(f"drop {lease.mark}")
+            self._guardian.send(f"drop {lease.mark}")
             return False
 
     def release(self, lease: Lease, *, completed: bool = True, accepted: bool = False) -> None:
@@ -220,7 +220,7 @@ class Renewals:
             held = self._leases.pop(lease.id, None)
             self._max_hold.pop(lease.id, None)
             if held is not None:
-                self._guardian.tell(f"drop {held.mark}")
+                self._guardian.send(f"drop {held.mark}")
             self._given_back[lease.id] = (completed, accepted)
         if running_loop() is None:
             self._give_back(lease.id, _RELEASE)
@@ -368,7 +368,7 @@ class Renewals:
             if self._leases:
                 soon = now() + _ENDING
                 self._until = min(self._until, soon) if self._until else soon
-                self._guardian.tell(f"until {self._until}")
+                self._guardian.send(f"until {self._until}")
         self._end_all(_GONE)
         self._wake.set()
 
@@ -463,7 +463,7 @@ class Renewals:
         if row["max_hold"] is not None:
             allowed = Seconds(row["max_hold"])
             self._max_hold[lease.id] = (time.monotonic() + allowed, allowed)
-        self._guardian.tell(f"hold {lease.mark}")
+        self._guardian.send(f"hold {lease.mark}")
         one.lease = lease
 
     def _spot(self, one: Pending, spot: Mapping[str, Any]) -> None:
