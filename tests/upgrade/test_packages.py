@@ -25,9 +25,11 @@ def test_a_wheel_works_by_itself(place: Installed, wheel: Path, tmp_path: Path) 
     works(place.headgate, tmp_path)
 
 
-def test_an_sdist_has_what_a_wheel_is_made_of(tmp_path: Path) -> None:
-    """Everything that is in the repository's packages, and nothing of the machine's."""
-    source = tmp_path / "source"
+@pytest.fixture(scope="session")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source as it is handed out."""
+    folder = tmp_path_factory.mktemp("sdist")
+    source = folder / "source"
     caches = shutil.ignore_patterns("__pycache__")
     for name in ("src", "shims", "man"):
         shutil.copytree(ROOT / name, source / name, ignore=caches)
@@ -35,19 +37,35 @@ def test_an_sdist_has_what_a_wheel_is_made_of(tmp_path: Path) -> None:
         shutil.copy(ROOT / name, source)
     build = "import hatchling.build as b, sys; print(b.build_sdist(sys.argv[1]))"
     done = subprocess.run(
-        [sys.executable, "-c", build, tmp_path], cwd=source, check=True, capture_output=True
+        [sys.executable, "-c", build, folder], cwd=source, check=True, capture_output=True
     )
-    found = tmp_path / done.stdout.decode().split()[-1]
-    with tarfile.open(found) as it:
+    return folder / done.stdout.decode().split()[-1]
+
+
+def test_an_sdist_has_what_a_wheel_is_made_of(sdist: Path) -> None:
+    """Everything that is in the repository's packages, and nothing of the machine's."""
+    with tarfile.open(sdist) as it:
         names = {name.partition("/")[2] for name in it.getnames()}
     assert {"pyproject.toml", "README.md", "LICENSE", "src/headgate/cli/store.py"} <= names
     assert any(name.startswith("shims/") for name in names)
     assert any(name.startswith("man/") for name in names)
 
 
-@pytest.mark.parametrize("tool", ["uv", "pipx"])
-def test_tools_install_it(tool: str, wheel: Path, tmp_path: Path) -> None:
-    """`uv tool install` and `pipx install` make a command that works, where they are."""
+def test_an_sdist_works_by_itself(place: Installed, sdist: Path, tmp_path: Path) -> None:
+    """An installer builds and installs it, and it runs in an empty folder."""
+    words = ("install", "--no-index", "--no-deps", "--no-build-isolation", "--force-reinstall")
+    pip = (sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "--no-input")
+    subprocess.run([*pip, "--python", place.python, *words, sdist], check=True, cwd=tmp_path)
+    works(place.headgate, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+@pytest.mark.parametrize("tool", ["uv", "pipx", "pip"])
+def test_tools_install_it(
+    tool: str, kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """`uv tool install`, `pipx install` and `pip install` fetch what it needs, and it works."""
+    package: Path = request.getfixturevalue(kind)
     program = shutil.which(tool)
     if program is None:
         pytest.skip(f"NOT TESTED: {tool} is not here")
@@ -61,8 +79,12 @@ def test_tools_install_it(tool: str, wheel: Path, tmp_path: Path) -> None:
         "PIPX_HOME": str(tmp_path / "pipx"),
         "PIPX_BIN_DIR": str(bin_folder),
     }
+    if tool == "pip":
+        subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+        bin_folder = tmp_path / "venv" / "bin"
+        program = str(bin_folder / "pip")
     words = ["tool", "install"] if tool == "uv" else ["install"]
-    subprocess.run([program, *words, str(wheel)], env=env, check=True, cwd=tmp_path)
+    subprocess.run([program, *words, str(package)], env=env, check=True, cwd=tmp_path)
     works(str(bin_folder / "headgate"), tmp_path)
 
 
