@@ -29,9 +29,15 @@ def kill(*pids: int) -> None:
 
 def guarded(box: JobBox) -> tuple[int, int]:
     """A wire and its watchdog, when both are there."""
-    until(lambda: len(wires(box)) == len(watchdogs(box)) == 1)
-    (wire,), (dog,) = wires(box), watchdogs(box)
-    return wire, dog
+
+    def look() -> tuple[int, int] | None:
+        """One look, for the next may find others."""
+        found, dogs = wires(box), watchdogs(box)
+        return (next(iter(found)), next(iter(dogs))) if len(found) == len(dogs) == 1 else None
+
+    pair = until(look)
+    assert pair is not None
+    return pair
 
 
 def test_runner_and_wire_are_killed(box: JobBox) -> None:
