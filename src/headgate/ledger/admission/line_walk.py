@@ -65,7 +65,8 @@ class LineWalk:
         if not fits and not self._changes.everywhere and not self._wanted:
             return
         for bound, lane in self._in_order(front=fits):
-            while ready and ready[0][0] < bound:
+            earliest = _earliest_turn(bound, lane)
+            while ready and ready[0][0] < earliest:
                 yield from self._give(ready)
             yield from self._look_at(lane, ready)
         while ready:
@@ -191,3 +192,9 @@ class LineWalk:
             return False
         names = self._ledger.pool_set.names_of(lane.uses)
         return any(place(name, lane.host) in self._closed for name in names)
+
+
+def _earliest_turn(place: Order, lane: Lane) -> Turn:
+    """The turn that the first ticket of a lane does not come before."""
+    urgency, since, id = place
+    return (urgency, since, 0, 0) if lane.share else (urgency, since, since, id)
