@@ -16,11 +16,12 @@ from headgate.ledger.admission import admit, line_walk
 from headgate.ledger.admission.admit import Request
 from headgate.ledger.queries.positions_and_etas import Survey
 from headgate.ledger.transaction.ledger import Ledger
-from headgate.ledger.transaction.rows import WITHOUT_HOST
+from headgate.ledger.transaction.rows import WITHOUT_HOST, Lane
 from headgate.store import memory
 from headgate.store.memory import MemoryStore
 from headgate.store.sql_rows import line
 from headgate.store.sqlite import SqliteStore
+from tests.ledger.test_cases import World
 from tests.ledger.yard import Yard
 
 KEYS = [f"{provider}/{model}" for provider in "abcd" for model in ("x", "y", "z[1m]", "w")]
@@ -164,3 +165,23 @@ def tickets(it: Yard) -> list[Any]:
             key=lambda row: row.order,
         )
     )
+
+
+def test_who_came_at_one_moment_is_not_all_looked_at(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A seat is given to the first of two hundred keys without a look at all of the others."""
+    world.pools({}, host=Declared(limit=1))
+    holder = world.ask("a/holder")
+    waiting = [world.ask(f"a/m{number}") for number in range(200)]
+    looked: list[int] = []
+    look = admit.next_head
+
+    def counted(ledger: Ledger, lane: Lane, *rest: Any, **named: Any) -> Any:  # noqa: ANN401
+        looked.append(lane.id)
+        return look(ledger, lane, *rest, **named)
+
+    monkeypatch.setattr(admit, "next_head", counted)
+    world.release(holder)
+    assert world.read(lambda ledger: ledger.tx.lease(waiting[0])) is not None
+    assert 0 < len(looked) < 50
